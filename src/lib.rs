@@ -1,0 +1,4 @@
+//! `staled`
+
+pub mod session;
+pub mod world;

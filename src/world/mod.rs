@@ -1,0 +1,3 @@
+//! Eyes.
+
+pub mod digest;
