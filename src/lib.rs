@@ -1,4 +1,8 @@
 //! `staled`
 
 pub mod session;
+pub mod index;
+pub mod decision;
+pub mod protocol;
 pub mod world;
+pub mod agent;

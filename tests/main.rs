@@ -1,1 +1,4 @@
+//! The one test crate.
 
+mod gate;
+mod transcripts;

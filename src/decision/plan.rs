@@ -1,0 +1,60 @@
+//! What a fork will do, complete before anything is done: one branch, workspace and scratchpad for each hypothesis.
+
+use super::policy::Policy;
+use crate::index::storage::StoredHead;
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+/// One branch of a fork.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Branch {
+    /// Branch name, `staled/<session>/<slug>`.
+    pub branch: String,
+    /// Its tree.
+    pub workspace: PathBuf,
+    /// Its private notes.
+    pub scratchpad: PathBuf,
+}
+
+const SLUG_CHARS_MAX: usize = 40;
+
+pub(super) fn plan(head: &StoredHead, policy: &Policy) -> Vec<Branch> {
+    let session = slug(head.session.as_str());
+    let home = policy.forks.join(&session);
+    let mut taken = HashSet::new();
+    let slugs = head.goal.hypotheses.iter().map(|hypothesis| unused(&slug(hypothesis), &mut taken));
+    slugs
+        .map(|slug| Branch {
+            branch: format!("staled/{session}/{slug}"),
+            workspace: home.join(&slug).join("workspace"),
+            scratchpad: home.join(&slug).join("scratchpad"),
+        })
+        .collect()
+}
+
+/// A name that is safe as a path component and in a git reference: lower-case letters, digits and single dashes.
+fn slug(text: &str) -> String {
+    let mut slug = String::new();
+    for symbol in text.chars().flat_map(char::to_lowercase) {
+        if slug.len() >= SLUG_CHARS_MAX {
+            break;
+        }
+        if symbol.is_ascii_alphanumeric() {
+            slug.push(symbol);
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    let trimmed = slug.trim_end_matches('-');
+    if trimmed.is_empty() { "branch".to_owned() } else { trimmed.to_owned() }
+}
+
+fn unused(slug: &str, taken: &mut HashSet<String>) -> String {
+    let mut name = slug.to_owned();
+    let mut next = 2;
+    while !taken.insert(name.clone()) {
+        name = format!("{slug}-{next}");
+        next += 1;
+    }
+    name
+}

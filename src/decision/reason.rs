@@ -1,0 +1,157 @@
+//! Why: one code, one plain sentence that names the evidence, and the rows that triggered it, most decisive first.
+
+use crate::index::freshness::{Cause, Freshness};
+use crate::index::row::Role;
+use crate::index::view::{Counts, Line};
+use crate::session::source::Source;
+
+/// The reason of a decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// What kind of reason.
+    pub code: Code,
+    /// One sentence for people.
+    pub text: String,
+    /// Ids of the rows that triggered it.
+    pub evidence: Vec<String>,
+}
+
+/// What kind of reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// Nothing critical is in doubt.
+    Valid,
+    /// A critical result is stale.
+    CriticalStale,
+    /// A critical invariant is stale.
+    WorldChanged,
+    /// Something critical cannot be told.
+    UnknownCritical,
+    /// The scratchpad is larger than the policy allows.
+    ScratchpadOverBudget,
+    /// Several hypotheses, nothing shared.
+    Branchable,
+    /// Several hypotheses, but they would write to the same thing.
+    ForkBlockedSharedState,
+    /// A client said that a fact failed in use.
+    FactRefuted,
+}
+
+impl Code {
+    /// The word on the wire.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::CriticalStale => "critical_stale",
+            Self::WorldChanged => "world_changed",
+            Self::UnknownCritical => "unknown_critical",
+            Self::ScratchpadOverBudget => "scratchpad_over_budget",
+            Self::Branchable => "branchable",
+            Self::ForkBlockedSharedState => "fork_blocked_shared_state",
+            Self::FactRefuted => "fact_refuted",
+        }
+    }
+}
+
+/// The most decisive row first: a verified change before a doubt, a result before an invariant, then by id.
+fn weight<'line>(line: &&'line Line) -> (u8, bool, &'line str) {
+    let rank = match line.freshness {
+        Freshness::Stale(Cause::Refuted) => 0,
+        Freshness::Stale(_) => 1,
+        Freshness::Unknown(_) => 2,
+        Freshness::Fresh => 3,
+    };
+    (rank, line.role == Role::Invariant, &line.id)
+}
+
+pub(super) fn world_changed(doubtful: &[&Line], counts: Counts) -> Reason {
+    let mut critical: Vec<&Line> = doubtful.iter().copied().filter(|line| line.critical).collect();
+    critical.sort_by(|a, b| weight(&a).cmp(&weight(&b)));
+    let first = critical[0];
+    let code = match first.freshness {
+        Freshness::Stale(Cause::Refuted) => Code::FactRefuted,
+        Freshness::Unknown(_) => Code::UnknownCritical,
+        _ if first.role == Role::Invariant => Code::WorldChanged,
+        _ => Code::CriticalStale,
+    };
+    let text = format!("{}; {}.", sentence(first), tally(counts));
+    Reason { code, text, evidence: critical.into_iter().map(|line| line.id.clone()).collect() }
+}
+
+pub(super) fn over_budget(bytes: u64, max: u64) -> Reason {
+    let text = format!("The scratchpad holds {bytes} bytes; the policy allows {max}.");
+    Reason { code: Code::ScratchpadOverBudget, text, evidence: Vec::new() }
+}
+
+pub(super) fn branchable(branches: usize) -> Reason {
+    let text = format!("The goal has {branches} independent hypotheses and no shared mutable state.");
+    Reason { code: Code::Branchable, text, evidence: Vec::new() }
+}
+
+pub(super) fn valid(counts: Counts, fork_blocked: bool) -> Reason {
+    let held = match counts.stale + counts.unknown {
+        0 => format!("All {} results and invariants are what the session saw", counts.rows),
+        doubtful => format!("Nothing critical changed; {doubtful} of {} are stale and must be dropped", counts.rows),
+    };
+    if fork_blocked {
+        let text = format!("{held}; the hypotheses share mutable state, so they are not run in parallel.");
+        return Reason { code: Code::ForkBlockedSharedState, text, evidence: Vec::new() };
+    }
+    Reason { code: Code::Valid, text: format!("{held}."), evidence: Vec::new() }
+}
+
+fn tally(counts: Counts) -> String {
+    let are = |n: u32| if n == 1 { "is" } else { "are" };
+    let stale = format!("{} of {} {} stale", counts.stale, counts.rows, are(counts.stale));
+    match counts.unknown {
+        0 => stale,
+        unknown => format!("{stale}, {unknown} unknown"),
+    }
+}
+
+/// One clause that says what happened to a row: facts only, never who did it or what for.
+#[must_use]
+pub fn sentence(line: &Line) -> String {
+    let label = line.label().to_string_lossy().into_owned();
+    let (was, now) = (short(line.was.as_deref()), short(line.now.as_deref()));
+    match line.freshness {
+        Freshness::Fresh => format!("{label} is what the session saw"),
+        Freshness::Stale(cause) => match cause {
+            Cause::Content => format!("{label} changed since it was read ({was} → {now})"),
+            Cause::BornStale => format!("{label} already differed when it was registered ({was} → {now})"),
+            Cause::Deleted => format!("{label} is gone ({was})"),
+            Cause::Appeared => format!("{label} exists now"),
+            Cause::KindChanged => format!("{label} is no longer a file ({now})"),
+            Cause::HeadMoved => format!("HEAD moved ({was} → {now})"),
+            Cause::Volatile => format!("{label} cannot be verified"),
+            Cause::Refuted => format!("{label} failed when it was used"),
+        },
+        Freshness::Unknown(doubt) => {
+            let what = if matches!(line.source, Source::GitHead { .. }) { "HEAD" } else { label.as_str() };
+            format!("{what} cannot be verified ({})", doubt.word())
+        }
+    }
+}
+
+/// `blake3:3f2a9c01…` of a digest or id as the wire writes it.
+#[must_use]
+pub fn short(text: Option<&str>) -> String {
+    let Some(text) = text else { return "nothing".to_owned() };
+    let (prefix, digits) = text.split_once(':').map_or(("", text), |(prefix, digits)| (prefix, digits));
+    let separator = if prefix.is_empty() { "" } else { ":" };
+    match digits.char_indices().nth(8) {
+        Some((end, _)) => format!("{prefix}{separator}{}…", &digits[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// `a, b and c`.
+#[must_use]
+pub fn listed(ids: &[String]) -> String {
+    match ids {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}

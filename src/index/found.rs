@@ -1,0 +1,79 @@
+//! What a look at a source found: the vocabulary between the world and the index.
+
+use super::freshness::Doubt;
+use crate::session::digest::{Algorithm, CommitId, Digest};
+use std::path::PathBuf;
+
+/// Weak validator of a file. Equal stats are evidence only under the rules of `racy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// Device number.
+    pub dev: u64,
+    /// Inode number.
+    pub ino: u64,
+    /// Size in bytes.
+    pub size: u64,
+    /// File type and permissions.
+    pub mode: u32,
+    /// Modification time, nanoseconds since the epoch.
+    pub mtime_ns: i64,
+    /// Status change time, nanoseconds since the epoch. No tool can set it, which is why it is here.
+    pub ctime_ns: i64,
+    /// Mount that it was reached through; a bind mount keeps dev and ino but not this.
+    pub mount: u64,
+}
+
+/// Which inode of which device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Inode {
+    /// Device number.
+    pub dev: u64,
+    /// Inode number.
+    pub ino: u64,
+}
+
+/// What is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// A regular file.
+    File(FileFound),
+    /// Nothing: the path, or a folder on the way to it, does not exist.
+    Missing,
+    /// Something that is not a regular file.
+    Other {
+        /// `folder`, `fifo`, `socket`, `device`.
+        kind: String,
+    },
+    /// HEAD of a repository.
+    Head {
+        /// `None` on a branch without a commit.
+        commit: Option<CommitId>,
+        /// `None` when detached.
+        branch: Option<String>,
+    },
+    /// It cannot be told.
+    Unknown(Doubt),
+}
+
+/// A regular file that was read whole while nobody was seen changing it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileFound {
+    /// BLAKE3 of its bytes.
+    pub digest: Digest,
+    /// Its digest in every other algorithm that a reader speaks.
+    pub also: Vec<Digest>,
+    /// Its stat, the same before and after the reading.
+    pub stat: Stat,
+    /// The stat may not be trusted later: the file may have changed again within the clock's granularity.
+    pub racy: bool,
+    /// Where the path led, symlinks resolved.
+    pub canonical: PathBuf,
+}
+
+impl FileFound {
+    /// The file's digest in the given algorithm, if it was computed.
+    #[must_use]
+    pub fn digest_in(&self, algorithm: Algorithm) -> Option<Digest> {
+        std::iter::once(self.digest).chain(self.also.iter().copied()).find(|digest| digest.algorithm() == algorithm)
+    }
+}

@@ -1,0 +1,139 @@
+//! Fresh, stale or unknown, and why: the judgement of one belief by one look.
+
+use super::found::Found;
+use super::row::{Baseline, Row};
+use crate::session::context::Seen;
+use crate::session::source::{HeadPolicy, Source};
+
+/// What is known about a belief.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freshness {
+    /// Verified equal to what the agent saw.
+    Fresh,
+    /// Verified different, or gone.
+    Stale(Cause),
+    /// It cannot be told; for a critical source as good as stale.
+    Unknown(Doubt),
+}
+
+/// Why something is stale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// The bytes differ.
+    Content,
+    /// The file is gone.
+    Deleted,
+    /// Something exists where nothing was.
+    Appeared,
+    /// A folder, FIFO or device stands where a file was.
+    KindChanged,
+    /// HEAD is at another commit.
+    HeadMoved,
+    /// Already different when it was registered.
+    BornStale,
+    /// Nothing that can be watched stands behind it.
+    Volatile,
+    /// A client said that it failed in use.
+    Refuted,
+}
+
+impl Cause {
+    /// The word on the wire.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Content => "content",
+            Self::Deleted => "deleted",
+            Self::Appeared => "appeared",
+            Self::KindChanged => "kind_changed",
+            Self::HeadMoved => "head_moved",
+            Self::BornStale => "born_stale",
+            Self::Volatile => "volatile",
+            Self::Refuted => "refuted",
+        }
+    }
+}
+
+/// Why something cannot be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// A network, FUSE or pseudo filesystem, which does not report changes truthfully.
+    UnwatchableFs,
+    /// The file, or a folder on the way, may not be read.
+    Unreadable,
+    /// The kernel's limit on inotify watches is reached.
+    WatchLimit,
+    /// It did not hold still, or was not verified before the deadline.
+    Unsettled,
+    /// There is no git repository.
+    RepositoryMissing,
+    /// The watcher no longer answers.
+    WatcherDead,
+}
+
+impl Doubt {
+    /// The word on the wire.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::UnwatchableFs => "unwatchable_fs",
+            Self::Unreadable => "unreadable",
+            Self::WatchLimit => "watch_limit",
+            Self::Unsettled => "unsettled",
+            Self::RepositoryMissing => "repository_missing",
+            Self::WatcherDead => "watcher_dead",
+        }
+    }
+}
+
+/// Judges one belief by what a look at its source found.
+#[must_use]
+pub fn judge(row: &Row, found: &Found) -> Freshness {
+    if row.refuted {
+        return Freshness::Stale(Cause::Refuted);
+    }
+    match (&row.source, found) {
+        (Source::Volatile { .. }, _) => Freshness::Stale(Cause::Volatile),
+        (_, Found::Unknown(doubt)) => Freshness::Unknown(*doubt),
+        (Source::Absent { .. }, Found::Missing) => Freshness::Fresh,
+        (Source::Absent { .. }, _) => Freshness::Stale(Cause::Appeared),
+        (Source::GitHead { policy: HeadPolicy::Relevant, .. }, Found::Head { .. }) => Freshness::Fresh,
+        (Source::GitHead { .. }, Found::Head { .. }) => differs(row, found, Cause::HeadMoved),
+        (Source::GitHead { .. }, _) => Freshness::Unknown(Doubt::RepositoryMissing),
+        (_, Found::File(_)) => differs(row, found, Cause::Content),
+        (_, Found::Other { .. } | Found::Head { .. }) => Freshness::Stale(Cause::KindChanged),
+        (_, Found::Missing) => Freshness::Stale(Cause::Deleted),
+    }
+}
+
+fn differs(row: &Row, found: &Found, cause: Cause) -> Freshness {
+    if row.baseline.seen().is_some_and(|seen| same(seen, found)) {
+        Freshness::Fresh
+    } else if row.ever_fresh {
+        Freshness::Stale(cause)
+    } else {
+        Freshness::Stale(Cause::BornStale)
+    }
+}
+
+/// Whether what was found is what was seen. A digest in an algorithm that nobody computed equals nothing.
+#[must_use]
+pub fn same(seen: &Seen, found: &Found) -> bool {
+    match (seen, found) {
+        (Seen::Digest(seen), Found::File(file)) => file.digest_in(seen.algorithm()) == Some(*seen),
+        (Seen::Commit(seen), Found::Head { commit, .. }) => seen == commit,
+        (Seen::Absence, Found::Missing) => true,
+        _ => false,
+    }
+}
+
+/// What the daemon's own look says in place of a client that did not: `None` when the look cannot stand in.
+#[must_use]
+pub fn adopt(source: &Source, found: &Found) -> Baseline {
+    let seen = match (source, found) {
+        (Source::File { .. } | Source::Lockfile { .. }, Found::File(file)) => Seen::Digest(file.digest),
+        (Source::GitHead { .. }, Found::Head { commit, .. }) => Seen::Commit(*commit),
+        _ => return Baseline::Missed,
+    };
+    Baseline::Registration(seen)
+}

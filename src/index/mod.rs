@@ -1,0 +1,452 @@
+//! What we know: one state machine that turns "something happened there" into "this belief is stale".
+//!
+//! Fed by `&mut self` steps with everything explicit (the moment, the epoch), over a small storage trait. The rules:
+//! a touched source is suspect until a look *stamped after the touch* is applied; an overtaken look changes nothing;
+//! losing sync makes everything suspect. What is settled lives in the storage. What is suspect lives in memory, for
+//! after a restart everything is suspect by definition.
+
+pub mod clock;
+mod codec;
+pub mod found;
+pub mod freshness;
+pub mod pack;
+mod register;
+pub mod row;
+mod shelf;
+pub mod storage;
+pub mod view;
+
+#[cfg(test)]
+mod tests;
+
+pub use codec::FORMAT;
+pub use register::{Refutation, Registered, RegisterError};
+
+use crate::session::SessionId;
+use crate::session::digest::Algorithm;
+use crate::session::moment::Moment;
+use clock::Clock;
+use found::{FileFound, Found};
+use freshness::{Freshness, adopt, judge};
+use row::{Baseline, Mark, Row, RowNo, SessionNo};
+use shelf::{Shelf, mark_key, source_key};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use storage::{SourceState, Storage, StorageError, Summary, Table};
+
+/// Number of a source in the index; never used again for another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SourceId(pub u64);
+
+/// What a source is, whoever rests on it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SourceKey {
+    /// How it is looked at.
+    pub kind: KeyKind,
+    /// Absolute; `..` and symlinks are left to the look.
+    pub path: PathBuf,
+}
+
+/// How a source is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum KeyKind {
+    /// What stands at a path.
+    Path,
+    /// The commit that HEAD resolves to.
+    Head,
+}
+
+/// Marks one touch of one source; later touches have greater stamps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Stamp(pub u64);
+
+/// How much of a source's surroundings an event may have changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// Only the bytes: the watches in force are still the right ones.
+    Bytes,
+    /// Names too: resolve, arm and look again.
+    Names,
+}
+
+/// A stamped order to look at a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// Which source.
+    pub source: SourceId,
+    /// The touch that this answers.
+    pub stamp: Stamp,
+    /// Where and how to look.
+    pub key: SourceKey,
+    /// What must be renewed first.
+    pub depth: Depth,
+    /// Algorithms wanted beside BLAKE3.
+    pub wanted: Vec<Algorithm>,
+    /// A reading from before a restart that an equal stat may confirm.
+    pub known: Option<FileFound>,
+}
+
+/// The answer to a check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// Which source.
+    pub source: SourceId,
+    /// The stamp of the check.
+    pub stamp: Stamp,
+    /// What the look found.
+    pub found: Found,
+}
+
+/// What applying answers did.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Answers that a later touch had overtaken.
+    pub overtaken: usize,
+    /// Rows whose baseline became what the look found.
+    pub adopted: Vec<(SessionNo, RowNo)>,
+    /// Rows that changed between fresh, stale and unknown.
+    pub changed: Vec<Change>,
+}
+
+/// One row that changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Whose row.
+    pub session: SessionNo,
+    /// Its id.
+    pub id: String,
+    /// What it was.
+    pub from: Freshness,
+    /// What it is.
+    pub to: Freshness,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    stamp: Stamp,
+    depth: Depth,
+}
+
+/// The staleness index.
+pub struct Index<S> {
+    shelf: Shelf<S>,
+    clock: Clock,
+    stamp: u64,
+    pending: HashMap<SourceId, Pending>,
+    suspects: HashMap<SessionNo, u32>,
+    /// False until [`Index::wake`]: what the storage says of sources is then from before a restart.
+    awake: bool,
+}
+
+const NEXT_SOURCE: &[u8] = b"next_source";
+const NEXT_SESSION: &[u8] = b"next_session";
+
+impl<S: Storage> Index<S> {
+    /// An index over what the storage holds, in a new epoch. Nothing may be asked of it before [`Index::wake`].
+    #[must_use]
+    pub fn new(storage: S, epoch: &str) -> Self {
+        Self {
+            shelf: Shelf::new(storage),
+            clock: Clock::start(epoch),
+            stamp: 0,
+            pending: HashMap::new(),
+            suspects: HashMap::new(),
+            awake: false,
+        }
+    }
+
+    /// Where in the timeline of events the index stands.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The storage, for its owner's own bookkeeping.
+    pub fn storage_mut(&mut self) -> &mut S {
+        &mut self.shelf.storage
+    }
+
+    /// The number of a session.
+    pub fn session(&self, id: &SessionId) -> Result<Option<SessionNo>, StorageError> {
+        self.shelf.get(Table::Names, id.as_str().as_bytes())
+    }
+
+    /// How many rows of a session rest on a source that is being verified.
+    #[must_use]
+    pub fn suspects(&self, session: SessionNo) -> u32 {
+        self.suspects.get(&session).copied().unwrap_or(0)
+    }
+
+    /// How many sources are being verified.
+    #[must_use]
+    pub fn pending_len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Whether a source is being verified.
+    #[must_use]
+    pub fn is_pending(&self, source: SourceId) -> bool {
+        self.pending.contains_key(&source)
+    }
+
+    /// Something happened at these sources: their readers are suspect until the returned checks are answered.
+    /// Sources that nobody rests on any more are passed over.
+    pub fn touch(
+        &mut self,
+        moved: impl IntoIterator<Item = (SourceId, Depth)>,
+    ) -> Result<Vec<Check>, StorageError> {
+        self.clock.tick += 1;
+        let mut checks = Vec::new();
+        for (source, depth) in moved {
+            if let Some(state) = self.shelf.get::<SourceState>(Table::Sources, &source_key(source))? {
+                checks.push(self.suspect(source, &state, depth));
+            }
+        }
+        Ok(checks)
+    }
+
+    fn suspect(&mut self, source: SourceId, state: &SourceState, depth: Depth) -> Check {
+        self.stamp += 1;
+        let stamp = Stamp(self.stamp);
+        let depth = match self.pending.get(&source) {
+            Some(earlier) => depth.max(earlier.depth),
+            None => {
+                for (session, _) in &state.readers {
+                    *self.suspects.entry(*session).or_insert(0) += 1;
+                }
+                depth
+            }
+        };
+        self.pending.insert(source, Pending { stamp, depth });
+        Check { source, stamp, key: state.key.clone(), depth, wanted: state.wanted.clone(), known: None }
+    }
+
+    /// Applies answers. One whose stamp is not the source's latest was overtaken and changes nothing.
+    pub fn settle(&mut self, answers: Vec<Settled>, at: Moment) -> Result<Outcome, StorageError> {
+        let mut outcome = Outcome::default();
+        for answer in answers {
+            if self.pending.get(&answer.source).is_none_or(|pending| pending.stamp != answer.stamp) {
+                outcome.overtaken += 1;
+                continue;
+            }
+            self.apply(answer, at, &mut outcome)?;
+        }
+        if !outcome.changed.is_empty() {
+            self.clock.tick += 1;
+        }
+        self.shelf.flush()?;
+        Ok(outcome)
+    }
+
+    fn apply(&mut self, answer: Settled, at: Moment, outcome: &mut Outcome) -> Result<(), StorageError> {
+        let key = source_key(answer.source);
+        let mut state: SourceState = self.shelf.must(Table::Sources, &key)?;
+        for &(session, row) in &state.readers {
+            self.judge_row(session, row, &answer.found, at, outcome)?;
+        }
+        if state.found.as_ref() != Some(&answer.found) {
+            state.found = Some(answer.found);
+            self.shelf.put(Table::Sources, &key, &state)?;
+        }
+        // Last, so that a step which failed half-way leaves the source suspect.
+        self.pending.remove(&answer.source);
+        for (session, _) in &state.readers {
+            self.forget_suspect(*session);
+        }
+        Ok(())
+    }
+
+    fn forget_suspect(&mut self, session: SessionNo) {
+        if let Some(count) = self.suspects.get_mut(&session) {
+            *count -= 1;
+            if *count == 0 {
+                self.suspects.remove(&session);
+            }
+        }
+    }
+
+    fn judge_row(
+        &mut self,
+        session: SessionNo,
+        no: RowNo,
+        found: &Found,
+        at: Moment,
+        outcome: &mut Outcome,
+    ) -> Result<(), StorageError> {
+        let Some(row) = self.shelf.held_row(session, no)? else { return Ok(()) };
+        let awaited = row.baseline == Baseline::Awaited;
+        let mut freshness = judge(row, found);
+        if awaited || (freshness == Freshness::Fresh && !row.ever_fresh) {
+            let mut row = row.clone();
+            if awaited {
+                row.baseline = adopt(&row.source, found);
+                freshness = judge(&row, found);
+                outcome.adopted.push((session, no));
+            }
+            row.ever_fresh |= freshness == Freshness::Fresh;
+            self.shelf.put_row(session, row)?;
+        }
+        self.mark(session, no, freshness, Some(found), at, outcome)
+    }
+
+    /// Brings a row's mark and its session's counts to what was judged.
+    fn mark(
+        &mut self,
+        session: SessionNo,
+        no: RowNo,
+        freshness: Freshness,
+        found: Option<&Found>,
+        at: Moment,
+        outcome: &mut Outcome,
+    ) -> Result<(), StorageError> {
+        let key = mark_key(session, no);
+        let old: Option<Mark> = self.shelf.get(Table::Marks, &key)?;
+        let Some(row) = self.shelf.held_row(session, no)?.cloned() else { return Ok(()) };
+        let now = found.and_then(|found| now_text(&row, found));
+        let news = freshness != Freshness::Fresh || now.is_some();
+        let new = news.then(|| Mark { freshness, now, since: at });
+        let new = match (new, &old) {
+            // The same finding again is no news: `since` stays.
+            (Some(new), Some(old)) if new.freshness == old.freshness && new.now == old.now => Some(old.clone()),
+            (new, _) => new,
+        };
+        if new == old {
+            return Ok(());
+        }
+        match &new {
+            Some(mark) => self.shelf.put(Table::Marks, &key, mark)?,
+            None => self.shelf.remove(Table::Marks, &key)?,
+        }
+        let mut summary: Summary = self.shelf.must(Table::Summaries, &session.0.to_be_bytes())?;
+        summary.count(&row, old.as_ref(), false);
+        summary.count(&row, new.as_ref(), true);
+        self.shelf.put(Table::Summaries, &session.0.to_be_bytes(), &summary)?;
+        let from = old.map_or(Freshness::Fresh, |mark| mark.freshness);
+        if from != freshness {
+            outcome.changed.push(Change { session, id: row.id, from, to: freshness });
+        }
+        Ok(())
+    }
+
+    /// Events were, or may have been, lost: a new epoch begins and everything is suspect.
+    pub fn lose_sync(&mut self, epoch: &str) -> Result<Vec<Check>, StorageError> {
+        self.clock = Clock::start(epoch);
+        let sources = self.shelf.list::<SourceState>(Table::Sources, &[])?;
+        let sources = sources.into_iter().filter_map(|(key, state)| Some((id_of(&key)?, state)));
+        Ok(sources.map(|(source, state)| self.suspect(source, &state, Depth::Names)).collect())
+    }
+
+    /// First step after a start: everything is suspect, and counts are made again from rows and marks, for the
+    /// process may have ended between two writes. Readings that an equal stat may confirm go with their checks:
+    /// not racy, and of no critical row.
+    pub fn wake(&mut self) -> Result<Vec<Check>, StorageError> {
+        self.awake = true;
+        let mut critical = std::collections::HashSet::new();
+        for session in self.sessions()? {
+            for row in self.recount(session)? {
+                critical.extend(row.source_id.filter(|_| row.critical));
+            }
+        }
+        let mut checks = Vec::new();
+        for (key, state) in self.shelf.list::<SourceState>(Table::Sources, &[])? {
+            let Some(source) = id_of(&key) else { continue };
+            let mut check = self.suspect(source, &state, Depth::Names);
+            check.known = match state.found {
+                Some(Found::File(file)) if !file.racy && !critical.contains(&source) => Some(file),
+                _ => None,
+            };
+            checks.push(check);
+        }
+        Ok(checks)
+    }
+
+    fn recount(&mut self, session: SessionNo) -> Result<Vec<Row>, StorageError> {
+        let key = session.0.to_be_bytes();
+        let held: Summary = self.shelf.must(Table::Summaries, &key)?;
+        let rows = self.shelf.rows(session)?;
+        let mut summary = Summary { rows: rows.len() as u32, next_row: held.next_row, ..Summary::default() };
+        for row in &rows {
+            let mark: Option<Mark> = self.shelf.get(Table::Marks, &mark_key(session, row.no))?;
+            summary.count(row, mark.as_ref(), true);
+        }
+        self.shelf.put(Table::Summaries, &key, &summary)?;
+        Ok(rows)
+    }
+
+    /// Every session, in the order of their names.
+    pub fn sessions(&self) -> Result<Vec<SessionNo>, StorageError> {
+        Ok(self.shelf.list(Table::Names, &[])?.into_iter().map(|(_, session)| session).collect())
+    }
+
+    /// The check of a source that is being verified, to be asked again (sooner, say).
+    pub fn ask_again(&self, source: SourceId) -> Result<Option<Check>, StorageError> {
+        let Some(pending) = self.pending.get(&source) else { return Ok(None) };
+        let Some(state) = self.shelf.get::<SourceState>(Table::Sources, &source_key(source))? else {
+            return Ok(None);
+        };
+        let Pending { stamp, depth } = *pending;
+        Ok(Some(Check { source, stamp, key: state.key, depth, wanted: state.wanted, known: None }))
+    }
+
+    /// The sources that a session is still waiting for.
+    pub fn awaited(&self, session: SessionNo) -> Result<Vec<SourceId>, StorageError> {
+        let rows = self.shelf.rows(session)?;
+        Ok(rows.iter().filter_map(|row| row.source_id).filter(|&source| self.is_pending(source)).collect())
+    }
+
+    /// Sources whose last look could not tell, and that are not being verified: worth another look now and then.
+    pub fn undecided(&self) -> Result<Vec<SourceId>, StorageError> {
+        let mut undecided = Vec::new();
+        for session in self.sessions()? {
+            let marks = self.shelf.list::<Mark>(Table::Marks, &session.0.to_be_bytes())?;
+            for (key, mark) in marks {
+                let (Freshness::Unknown(_), Some(no)) = (mark.freshness, shelf::mark_row(&key)) else { continue };
+                let source = self.shelf.row(session, no)?.and_then(|row| row.source_id);
+                undecided.extend(source.filter(|&source| !self.is_pending(source)));
+            }
+        }
+        undecided.sort_unstable();
+        undecided.dedup();
+        Ok(undecided)
+    }
+
+    /// How many sources somebody rests on.
+    pub fn sources_len(&self) -> Result<usize, StorageError> {
+        let mut len = 0;
+        self.shelf.storage.scan(Table::Sources, &[], &mut |_, _| len += 1)?;
+        Ok(len)
+    }
+}
+
+impl Summary {
+    fn count(&mut self, row: &Row, mark: Option<&Mark>, present: bool) {
+        let Some(mark) = mark else { return };
+        let step = |counter: &mut u32| *counter = if present { *counter + 1 } else { counter.saturating_sub(1) };
+        match mark.freshness {
+            Freshness::Fresh => step(&mut self.noted),
+            Freshness::Stale(_) => step(&mut self.stale),
+            Freshness::Unknown(_) => step(&mut self.unknown),
+        }
+        if row.critical && mark.freshness != Freshness::Fresh {
+            step(&mut self.critical);
+        }
+    }
+}
+
+fn id_of(key: &[u8]) -> Option<SourceId> {
+    Some(SourceId(u64::from_be_bytes(key.try_into().ok()?)))
+}
+
+/// What stands there now, in the reader's own algorithm, unless it is what the reader saw.
+fn now_text(row: &Row, found: &Found) -> Option<String> {
+    let seen = row.baseline.seen();
+    if seen.is_some_and(|seen| freshness::same(seen, found)) {
+        return None;
+    }
+    match (seen, found) {
+        (Some(crate::session::context::Seen::Digest(seen)), Found::File(file)) => {
+            Some(file.digest_in(seen.algorithm()).unwrap_or(file.digest).to_string())
+        }
+        _ => view::found_text(found),
+    }
+}

@@ -1,0 +1,88 @@
+//! One belief as the index keeps it, and the mark it carries when there is something to say about it.
+
+use super::SourceId;
+use super::freshness::Freshness;
+use crate::session::context::Seen;
+use crate::session::moment::Moment;
+use crate::session::source::Source;
+
+/// Number of a session in the index; never used again for another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionNo(pub u32);
+
+/// Number of a row in its session; never used again for another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RowNo(pub u32);
+
+/// What a row is to its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// A cached result.
+    Result,
+    /// A named invariant.
+    Invariant,
+    /// A path that only a fact names.
+    Tracked,
+}
+
+/// What the agent saw, and how sure we are that it did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Baseline {
+    /// The client said.
+    Client(Seen),
+    /// The client did not say; the first look will stand in.
+    Awaited,
+    /// The daemon's look at registration stands in.
+    Registration(Seen),
+    /// The client did not say and no look could stand in: never fresh until registered again.
+    Missed,
+}
+
+impl Baseline {
+    /// What a source is compared with.
+    #[must_use]
+    pub fn seen(&self) -> Option<&Seen> {
+        match self {
+            Self::Client(seen) | Self::Registration(seen) => Some(seen),
+            Self::Awaited | Self::Missed => None,
+        }
+    }
+}
+
+/// One belief of one session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Its number in the session.
+    pub no: RowNo,
+    /// What it is to the session.
+    pub role: Role,
+    /// A result's id, an invariant's name, or a tracked path.
+    pub id: String,
+    /// The tool that produced it.
+    pub tool: Option<String>,
+    /// A stale critical row means that the world changed.
+    pub critical: bool,
+    /// When the agent looked.
+    pub captured_at: Option<Moment>,
+    /// As the client spelled it.
+    pub source: Source,
+    /// The source in the index; a volatile row has none.
+    pub source_id: Option<SourceId>,
+    /// What it is compared with.
+    pub baseline: Baseline,
+    /// It was verified equal at least once since it was registered.
+    pub ever_fresh: bool,
+    /// A client said that it failed in use.
+    pub refuted: bool,
+}
+
+/// Something to say about a row. A fresh row without news has none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// Stale, unknown, or fresh with news (a HEAD that moved under the relevant policy).
+    pub freshness: Freshness,
+    /// What stands there now, as the wire writes it.
+    pub now: Option<String>,
+    /// Since when.
+    pub since: Moment,
+}

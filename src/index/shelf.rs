@@ -1,0 +1,137 @@
+//! Typed access to the tables, with the rows that a step touches held until the step ends.
+//!
+//! Rows share a value by the dozen. Settling ten thousand files would write each value a dozen times over if every
+//! change went through at once, so changed chunks wait for [`Shelf::flush`], which every step of the index calls last.
+
+use super::SourceId;
+use super::pack::{self, Pack};
+use super::row::{Row, RowNo, SessionNo};
+use super::storage::{CHUNK, Storage, StorageError, Table};
+use std::collections::HashMap;
+
+pub(super) struct Shelf<S> {
+    pub(super) storage: S,
+    held: HashMap<[u8; 8], Held>,
+}
+
+struct Held {
+    rows: Vec<Row>,
+    changed: bool,
+}
+
+impl<S: Storage> Shelf<S> {
+    pub(super) fn new(storage: S) -> Self {
+        Self { storage, held: HashMap::new() }
+    }
+
+    pub(super) fn get<T: Pack>(&self, table: Table, key: &[u8]) -> Result<Option<T>, StorageError> {
+        let Some(bytes) = self.storage.get(table, key)? else { return Ok(None) };
+        pack::from_bytes(&bytes).map(Some).ok_or_else(|| unreadable(table))
+    }
+
+    pub(super) fn put(&mut self, table: Table, key: &[u8], value: &impl Pack) -> Result<(), StorageError> {
+        self.storage.put(table, key, &pack::to_bytes(value))
+    }
+
+    pub(super) fn remove(&mut self, table: Table, key: &[u8]) -> Result<(), StorageError> {
+        self.storage.remove(table, key)
+    }
+
+    /// Every value below a prefix, with its key.
+    pub(super) fn list<T: Pack>(&self, table: Table, prefix: &[u8]) -> Result<Vec<(Vec<u8>, T)>, StorageError> {
+        let mut values = Vec::new();
+        let mut bad = false;
+        self.storage.scan(table, prefix, &mut |key, bytes| match pack::from_bytes(bytes) {
+            Some(value) => values.push((key.to_vec(), value)),
+            None => bad = true,
+        })?;
+        if bad { Err(unreadable(table)) } else { Ok(values) }
+    }
+
+    /// What must be there because something else in the index says so.
+    pub(super) fn must<T: Pack>(&self, table: Table, key: &[u8]) -> Result<T, StorageError> {
+        let missing = || StorageError { verb: "find", table, reason: "a key that must exist is missing".to_owned() };
+        self.get(table, key)?.ok_or_else(missing)
+    }
+
+    /// All rows of a session, by number. Only between steps: held chunks are not seen.
+    pub(super) fn rows(&self, session: SessionNo) -> Result<Vec<Row>, StorageError> {
+        debug_assert!(self.held.is_empty(), "rows are listed between steps");
+        let chunks: Vec<(_, Vec<Row>)> = self.list(Table::Rows, &session.0.to_be_bytes())?;
+        Ok(chunks.into_iter().flat_map(|(_, rows)| rows).collect())
+    }
+
+    /// One row as it is stored.
+    pub(super) fn row(&self, session: SessionNo, row: RowNo) -> Result<Option<Row>, StorageError> {
+        let chunk: Option<Vec<Row>> = self.get(Table::Rows, &chunk_key(session, row))?;
+        Ok(chunk.unwrap_or_default().into_iter().find(|found| found.no == row))
+    }
+
+    /// One row, to be read or changed within this step.
+    pub(super) fn held_row(&mut self, session: SessionNo, row: RowNo) -> Result<Option<&Row>, StorageError> {
+        Ok(self.hold(session, row)?.rows.iter().find(|found| found.no == row))
+    }
+
+    /// Replaces or adds one row.
+    pub(super) fn put_row(&mut self, session: SessionNo, row: Row) -> Result<(), StorageError> {
+        let held = self.hold(session, row.no)?;
+        held.changed = true;
+        match held.rows.iter_mut().find(|found| found.no == row.no) {
+            Some(found) => *found = row,
+            None => held.rows.push(row),
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove_row(&mut self, session: SessionNo, row: RowNo) -> Result<(), StorageError> {
+        let held = self.hold(session, row)?;
+        held.changed = true;
+        held.rows.retain(|found| found.no != row);
+        Ok(())
+    }
+
+    /// Writes what the step changed. A step that failed before this has changed nothing in these rows.
+    pub(super) fn flush(&mut self) -> Result<(), StorageError> {
+        for (key, held) in std::mem::take(&mut self.held) {
+            match (held.changed, held.rows.is_empty()) {
+                (false, _) => {}
+                (true, true) => self.remove(Table::Rows, &key)?,
+                (true, false) => self.put(Table::Rows, &key, &held.rows)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn hold(&mut self, session: SessionNo, row: RowNo) -> Result<&mut Held, StorageError> {
+        let key = chunk_key(session, row);
+        if !self.held.contains_key(&key) {
+            let rows = self.get(Table::Rows, &key)?.unwrap_or_default();
+            self.held.insert(key, Held { rows, changed: false });
+        }
+        Ok(self.held.get_mut(&key).expect("it was inserted above"))
+    }
+}
+
+fn unreadable(table: Table) -> StorageError {
+    StorageError { verb: "decode a value", table, reason: "its bytes do not add up".to_owned() }
+}
+
+fn chunk_key(session: SessionNo, row: RowNo) -> [u8; 8] {
+    pair(session.0, row.0 / CHUNK)
+}
+
+pub(super) fn mark_key(session: SessionNo, row: RowNo) -> [u8; 8] {
+    pair(session.0, row.0)
+}
+
+pub(super) fn mark_row(key: &[u8]) -> Option<RowNo> {
+    Some(RowNo(u32::from_be_bytes(key.get(4..8)?.try_into().ok()?)))
+}
+
+fn pair(first: u32, second: u32) -> [u8; 8] {
+    (u64::from(first) << 32 | u64::from(second)).to_be_bytes()
+}
+
+pub(super) fn source_key(source: SourceId) -> [u8; 8] {
+    source.0.to_be_bytes()
+}

@@ -1,0 +1,162 @@
+//! Where the index keeps what it knows: a small trait over ordered bytes, and the values it holds.
+//!
+//! The trait has two sides: sled for real, and [`Memory`] for simulations and for judging without a daemon. Whatever
+//! an implementation cannot do it must say; after an error nothing that was read from it may be believed.
+
+use super::row::{RowNo, SessionNo};
+use super::SourceKey;
+use crate::session::SessionId;
+use crate::session::context::Goal;
+use crate::session::digest::Algorithm;
+use crate::session::moment::Moment;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The tables of the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Table {
+    /// Counters and what the store says about itself.
+    Meta,
+    /// Session name → number.
+    Names,
+    /// Session number → [`Summary`].
+    Summaries,
+    /// Session number → [`StoredHead`].
+    Heads,
+    /// (Session number, chunk) → up to [`CHUNK`] rows.
+    Rows,
+    /// (Session number, row number) → [`Mark`](super::row::Mark).
+    Marks,
+    /// Source number → [`SourceState`].
+    Sources,
+    /// [`SourceKey`] → source number.
+    Keys,
+}
+
+/// The storage failed or holds what nobody wrote.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the index failed to {verb} in table {table:?}: {reason}")]
+pub struct StorageError {
+    /// What was tried.
+    pub verb: &'static str,
+    /// Where.
+    pub table: Table,
+    /// Why it failed.
+    pub reason: String,
+}
+
+/// Ordered bytes in tables.
+pub trait Storage {
+    /// The value under a key.
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError>;
+    /// Sets the value under a key.
+    fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), StorageError>;
+    /// Removes a key; one that is not there is removed already.
+    fn remove(&mut self, table: Table, key: &[u8]) -> Result<(), StorageError>;
+    /// Calls `each` for every key that begins with `prefix`, in order.
+    fn scan(&self, table: Table, prefix: &[u8], each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StorageError>;
+}
+
+/// Rows that share one value: keeps values below 4 KiB, where sled is fast, and a session of 40 results in three gets.
+pub const CHUNK: u32 = 16;
+
+/// The counts of a session: what a decision needs when nothing is wrong.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Rows of the session.
+    pub rows: u32,
+    /// The number that the next new row gets.
+    pub next_row: u32,
+    /// Rows marked stale.
+    pub stale: u32,
+    /// Rows marked unknown.
+    pub unknown: u32,
+    /// Rows that are fresh with news.
+    pub noted: u32,
+    /// Critical rows marked stale or unknown.
+    pub critical: u32,
+}
+
+/// A session's head with its facts bound to rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredHead {
+    /// The session's name.
+    pub session: SessionId,
+    /// Whose it is.
+    pub user: String,
+    /// Which agent speaks.
+    pub agent: String,
+    /// Absolute root of its relative paths.
+    pub root: PathBuf,
+    /// When the agent captured it.
+    pub captured_at: Option<Moment>,
+    /// What it is for.
+    pub goal: Goal,
+    /// What it holds to be true.
+    pub facts: Vec<StoredFact>,
+    /// What it decided.
+    pub decisions: Vec<String>,
+    /// What it left open.
+    pub open_questions: Vec<String>,
+    /// Size of its scratchpad, in bytes.
+    pub scratchpad_bytes: u64,
+}
+
+/// A fact and the rows that stand for the sources it names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredFact {
+    /// The client's id.
+    pub id: String,
+    /// The statement.
+    pub statement: String,
+    /// Where it was seen.
+    pub evidence: String,
+    /// The sources as the client spelled them.
+    pub sources: Vec<PathBuf>,
+    /// One row for each source.
+    pub rows: Vec<RowNo>,
+}
+
+/// A source and what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceState {
+    /// What it is.
+    pub key: SourceKey,
+    /// What the last applied look found; `None` before the first.
+    pub found: Option<super::found::Found>,
+    /// Who rests on it.
+    pub readers: Vec<(SessionNo, RowNo)>,
+    /// Algorithms beside BLAKE3 in which some reader knows it.
+    pub wanted: Vec<Algorithm>,
+}
+
+/// The memory twin: the same tables in a map.
+#[derive(Debug, Default, Clone)]
+pub struct Memory {
+    tables: BTreeMap<(Table, Vec<u8>), Vec<u8>>,
+}
+
+impl Storage for Memory {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
+        Ok(self.tables.get(&(table, key.to_vec())).cloned())
+    }
+
+    fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
+        self.tables.insert((table, key.to_vec()), value.to_vec());
+        Ok(())
+    }
+
+    fn remove(&mut self, table: Table, key: &[u8]) -> Result<(), StorageError> {
+        self.tables.remove(&(table, key.to_vec()));
+        Ok(())
+    }
+
+    fn scan(&self, table: Table, prefix: &[u8], each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StorageError> {
+        for ((_, key), value) in
+            self.tables.range((table, prefix.to_vec())..).take_while(|((t, key), _)| *t == table && key.starts_with(prefix))
+        {
+            each(key, value);
+        }
+        Ok(())
+    }
+}

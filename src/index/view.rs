@@ -1,0 +1,303 @@
+//! The immutable answer about one session at one clock: everything a decision may look at.
+
+use super::clock::Clock;
+use super::freshness::{Cause, Doubt, Freshness};
+use super::found::Found;
+use super::row::{Baseline, Mark, Role, Row, SessionNo};
+use super::shelf::{mark_row, source_key};
+use super::storage::{SourceState, Storage, StorageError, StoredFact, StoredHead, Summary, Table};
+use super::Index;
+use crate::session::context::Seen;
+use crate::session::moment::Moment;
+use crate::session::source::Source;
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+/// What is known about one session at one clock.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// When, in the timeline of events.
+    pub clock: Clock,
+    /// The session's head.
+    pub head: StoredHead,
+    /// How many rows are in which state.
+    pub counts: Counts,
+    /// Every row that is not fresh or has news; the fresh ones too when all were wanted. By row number.
+    pub lines: Vec<Line>,
+    /// Facts that may be carried on, judged by the rows they rest on. Empty when nothing depends on them.
+    pub facts: Vec<FactLine>,
+}
+
+/// How many rows are in which state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Results, invariants and tracked paths.
+    pub rows: u32,
+    /// Verified equal.
+    pub fresh: u32,
+    /// Verified different or gone.
+    pub stale: u32,
+    /// Cannot be told.
+    pub unknown: u32,
+}
+
+/// One row of a view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// A result's id, an invariant's name, or a tracked path.
+    pub id: String,
+    /// What it is to the session.
+    pub role: Role,
+    /// As the client spelled it.
+    pub source: Source,
+    /// A stale critical row means that the world changed.
+    pub critical: bool,
+    /// The daemon's own look stands in for what the client did not say.
+    pub by_registration: bool,
+    /// What is known.
+    pub freshness: Freshness,
+    /// What the agent saw, as the wire writes it.
+    pub was: Option<String>,
+    /// What stands there now.
+    pub now: Option<String>,
+    /// Since when it is not fresh.
+    pub since: Option<Moment>,
+    /// Something that can be read again stands there.
+    pub exists: bool,
+    /// Where the path leads, symlinks resolved; known only for rows that are not fresh.
+    pub identity: Option<PathBuf>,
+}
+
+impl Line {
+    /// The source as the client spelled it; HEAD, which has no file of its own, goes by its name.
+    #[must_use]
+    pub fn label(&self) -> PathBuf {
+        match &self.source {
+            Source::GitHead { .. } => PathBuf::from(&self.id),
+            Source::Volatile { what } => PathBuf::from(what),
+            Source::File { path } | Source::Absent { path } | Source::Lockfile { path } => path.clone(),
+        }
+    }
+
+    /// Stale or unknown.
+    #[must_use]
+    pub fn is_doubtful(&self) -> bool {
+        self.freshness != Freshness::Fresh
+    }
+}
+
+/// One fact of a view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FactLine {
+    /// The statement.
+    pub statement: String,
+    /// Where it was seen.
+    pub evidence: String,
+    /// The sources as the client spelled them.
+    pub sources: Vec<PathBuf>,
+    /// Digest of the first source, as the wire writes it.
+    pub digest: Option<String>,
+    /// Every source it names is fresh.
+    pub fresh: bool,
+}
+
+/// Which rows a view lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listed {
+    /// Rows that are not fresh, or one fresh row when there are none.
+    Doubtful,
+    /// All rows, up to this many; above it as `Doubtful`.
+    AllUpTo(u32),
+}
+
+impl<S: Storage> Index<S> {
+    /// The view of a session, or `None` when there is no such session. `blind` is what every row is when the world
+    /// could not be asked.
+    pub fn view(
+        &self,
+        session: SessionNo,
+        listed: Listed,
+        blind: Option<Doubt>,
+    ) -> Result<Option<View>, StorageError> {
+        let key = session.0.to_be_bytes();
+        let Some(summary) = self.shelf.get::<Summary>(Table::Summaries, &key)? else { return Ok(None) };
+        let head: StoredHead = self.shelf.must(Table::Heads, &key)?;
+        let unsure = blind.is_some() || self.suspects(session) > 0;
+        let whole = unsure || matches!(listed, Listed::AllUpTo(max) if summary.rows <= max);
+        let mut lines = if whole { self.all_lines(session, blind)? } else { self.marked_lines(session, &summary)? };
+        let counts = if unsure { count(&lines) } else { counts_of(&summary) };
+        let facts = self.judged_facts(session, &head, &lines)?;
+        if matches!(listed, Listed::Doubtful) || !matches!(listed, Listed::AllUpTo(max) if summary.rows <= max) {
+            keep_doubtful(&mut lines);
+        }
+        if lines.is_empty() {
+            lines.extend(self.first_line(session)?);
+        }
+        Ok(Some(View { clock: self.clock.clone(), head, counts, lines, facts }))
+    }
+
+    fn all_lines(&self, session: SessionNo, blind: Option<Doubt>) -> Result<Vec<Line>, StorageError> {
+        let marks = self.marks(session)?;
+        let rows = self.shelf.rows(session)?;
+        rows.iter().map(|row| self.line(row, marks.get(&row.no), blind)).collect()
+    }
+
+    fn marked_lines(&self, session: SessionNo, summary: &Summary) -> Result<Vec<Line>, StorageError> {
+        if summary.stale + summary.unknown + summary.noted == 0 {
+            return Ok(Vec::new());
+        }
+        let mut marks: Vec<_> = self.marks(session)?.into_iter().collect();
+        marks.sort_by_key(|(no, _)| *no);
+        let mut lines = Vec::with_capacity(marks.len());
+        for (no, mark) in marks {
+            if let Some(row) = self.shelf.row(session, no)? {
+                lines.push(self.line(&row, Some(&mark), None)?);
+            }
+        }
+        Ok(lines)
+    }
+
+    fn first_line(&self, session: SessionNo) -> Result<Option<Line>, StorageError> {
+        let first = match self.shelf.row(session, super::row::RowNo(0))? {
+            Some(row) => Some(row),
+            None => self.shelf.rows(session)?.into_iter().next(),
+        };
+        first.map(|row| self.line(&row, None, None)).transpose()
+    }
+
+    fn marks(&self, session: SessionNo) -> Result<HashMap<super::row::RowNo, Mark>, StorageError> {
+        let marks = self.shelf.list::<Mark>(Table::Marks, &session.0.to_be_bytes())?;
+        Ok(marks.into_iter().filter_map(|(key, mark)| Some((mark_row(&key)?, mark))).collect())
+    }
+
+    fn line(&self, row: &Row, mark: Option<&Mark>, blind: Option<Doubt>) -> Result<Line, StorageError> {
+        let known = mark.map_or(Freshness::Fresh, |mark| mark.freshness);
+        let suspect = row.source_id.is_some_and(|source| self.is_pending(source));
+        let certain = matches!(known, Freshness::Stale(Cause::Refuted | Cause::Volatile));
+        let freshness = match blind.or(suspect.then_some(Doubt::Unsettled)) {
+            Some(doubt) if !certain => Freshness::Unknown(doubt),
+            _ => known,
+        };
+        let found = match row.source_id {
+            Some(source) if freshness != Freshness::Fresh => {
+                self.shelf.get::<SourceState>(Table::Sources, &source_key(source))?.and_then(|state| state.found)
+            }
+            _ => None,
+        };
+        Ok(Line {
+            id: row.id.clone(),
+            role: row.role,
+            source: row.source.clone(),
+            critical: row.critical,
+            by_registration: matches!(row.baseline, Baseline::Registration(_)),
+            freshness,
+            was: row.baseline.seen().and_then(seen_text),
+            now: mark.and_then(|mark| mark.now.clone()),
+            since: mark.map(|mark| mark.since),
+            exists: matches!(found, Some(Found::File(_) | Found::Other { .. })),
+            identity: found.as_ref().and_then(identity),
+        })
+    }
+
+    /// A fact is judged by its rows and by every doubtful row that leads to the same file under another spelling.
+    fn judged_facts(
+        &self,
+        session: SessionNo,
+        head: &StoredHead,
+        lines: &[Line],
+    ) -> Result<Vec<FactLine>, StorageError> {
+        let doubtful = || lines.iter().filter(|line| line.is_doubtful());
+        if head.scratchpad_bytes == 0 && doubtful().next().is_none() {
+            return Ok(Vec::new());
+        }
+        let ids: HashSet<&str> = doubtful().map(|line| line.id.as_str()).collect();
+        let identities: HashSet<&PathBuf> = doubtful().filter_map(|line| line.identity.as_ref()).collect();
+        head.facts.iter().map(|fact| self.judged_fact(session, fact, &ids, &identities)).collect()
+    }
+
+    fn judged_fact(
+        &self,
+        session: SessionNo,
+        fact: &StoredFact,
+        ids: &HashSet<&str>,
+        identities: &HashSet<&PathBuf>,
+    ) -> Result<FactLine, StorageError> {
+        let mut fresh = !fact.rows.is_empty();
+        let mut digest = None;
+        for &no in &fact.rows {
+            let Some(row) = self.shelf.row(session, no)? else {
+                fresh = false;
+                continue;
+            };
+            let found = match row.source_id {
+                Some(source) => self.shelf.must::<SourceState>(Table::Sources, &source_key(source))?.found,
+                None => None,
+            };
+            let same_file = found.as_ref().and_then(identity).is_some_and(|path| identities.contains(&path));
+            fresh &= !ids.contains(row.id.as_str()) && !same_file;
+            digest = digest.or_else(|| found.as_ref().and_then(found_text));
+        }
+        Ok(FactLine {
+            statement: fact.statement.clone(),
+            evidence: fact.evidence.clone(),
+            sources: fact.sources.clone(),
+            digest,
+            fresh,
+        })
+    }
+}
+
+fn keep_doubtful(lines: &mut Vec<Line>) {
+    let first = lines.first().cloned();
+    lines.retain(|line| line.is_doubtful() || line.now.is_some());
+    if lines.is_empty() {
+        lines.extend(first);
+    }
+}
+
+fn count(lines: &[Line]) -> Counts {
+    let mut counts = Counts { rows: lines.len() as u32, ..Counts::default() };
+    for line in lines {
+        match line.freshness {
+            Freshness::Fresh => counts.fresh += 1,
+            Freshness::Stale(_) => counts.stale += 1,
+            Freshness::Unknown(_) => counts.unknown += 1,
+        }
+    }
+    counts
+}
+
+fn counts_of(summary: &Summary) -> Counts {
+    Counts {
+        rows: summary.rows,
+        fresh: summary.rows.saturating_sub(summary.stale + summary.unknown),
+        stale: summary.stale,
+        unknown: summary.unknown,
+    }
+}
+
+fn identity(found: &Found) -> Option<PathBuf> {
+    if let Found::File(file) = found { Some(file.canonical.clone()) } else { None }
+}
+
+/// What the agent saw, as the wire writes it.
+#[must_use]
+pub fn seen_text(seen: &Seen) -> Option<String> {
+    match seen {
+        Seen::Digest(digest) => Some(digest.to_string()),
+        Seen::Commit(Some(commit)) => Some(commit.to_string()),
+        Seen::Commit(None) => Some("unborn".to_owned()),
+        Seen::Absence | Seen::Unsaid => None,
+    }
+}
+
+/// What stands there now, as the wire writes it.
+#[must_use]
+pub fn found_text(found: &Found) -> Option<String> {
+    match found {
+        Found::File(file) => Some(file.digest.to_string()),
+        Found::Other { kind } => Some(kind.clone()),
+        Found::Head { commit, .. } => seen_text(&Seen::Commit(*commit)),
+        Found::Missing | Found::Unknown(_) => None,
+    }
+}

@@ -1,0 +1,228 @@
+//! What the daemon answers: one result or one refusal a line, under the request's own id.
+
+use super::path::WirePath;
+use super::refusal::Refusal;
+use super::report::{ClockOut, Row};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// An answer line that carries a result; `result` is JSON text already.
+#[must_use]
+pub fn result_line(id: &RawValue, result: &str) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}\n", id.get())
+}
+
+/// An answer line that carries a refusal. Without an id that could be read, it is `null`.
+#[must_use]
+pub fn refusal_line(id: Option<&RawValue>, refusal: &Refusal) -> String {
+    let error = serde_json::to_string(refusal).expect("because a refusal is made of strings and a number");
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{error}}}\n", id.map_or("null", RawValue::get))
+}
+
+/// An answer as a client reads it.
+#[derive(Debug, Deserialize)]
+pub struct Answer {
+    /// The request's id.
+    pub id: Option<u64>,
+    /// What was asked for.
+    #[serde(default)]
+    pub result: Option<Box<RawValue>>,
+    /// Why there is none.
+    #[serde(default)]
+    pub error: Option<Refusal>,
+}
+
+/// `hello`
+#[derive(Debug, Serialize)]
+pub struct Hello<'answer> {
+    /// The program's name.
+    pub name: &'static str,
+    /// The program's version.
+    pub version: &'static str,
+    /// Version of the protocol.
+    pub protocol: u32,
+    /// The current epoch.
+    pub epoch: &'answer str,
+    /// The daemon's process id.
+    pub pid: u32,
+    /// Verbs that it knows.
+    pub capabilities: &'static [&'static str],
+}
+
+/// `context.register` and `context.record`
+#[derive(Debug, Serialize)]
+pub struct Registered<'answer> {
+    /// The session's name.
+    pub session: &'answer str,
+    /// The clock of the answer.
+    pub clock: ClockOut<'answer>,
+    /// The results that were told.
+    pub results: Vec<Told<'answer>>,
+    /// The invariants that were told.
+    pub invariants: Vec<Told<'answer>>,
+    /// What the client may want to know.
+    pub warnings: Vec<String>,
+}
+
+/// One result or invariant that was told.
+#[derive(Debug, Serialize)]
+pub struct Told<'answer> {
+    /// A result's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<&'answer str>,
+    /// An invariant's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<&'answer str>,
+    /// `fresh`, `stale` or `unknown`.
+    pub status: &'static str,
+    /// Why it is not fresh.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<&'static str>,
+    /// `client`, or `registration` where the daemon's own look stands in.
+    pub baseline: &'static str,
+}
+
+/// `context.list`
+#[derive(Debug, Serialize)]
+pub struct Listed<'answer> {
+    /// By name.
+    pub sessions: Vec<ListedSession<'answer>>,
+}
+
+/// One session of `context.list`.
+#[derive(Debug, Serialize)]
+pub struct ListedSession<'answer> {
+    /// Its name.
+    pub session: &'answer str,
+    /// Whose it is.
+    pub user: &'answer str,
+    /// Which agent speaks.
+    pub agent: &'answer str,
+    /// Its root.
+    pub root: WirePath,
+    /// When it was captured.
+    pub captured_at: Option<String>,
+    /// How many rows are in which state.
+    pub counts: Counts,
+}
+
+/// How many rows are in which state.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Counts {
+    /// Results, invariants and tracked paths.
+    pub results: u32,
+    /// Verified equal.
+    pub fresh: u32,
+    /// Verified different or gone.
+    pub stale: u32,
+    /// Cannot be told.
+    pub unknown: u32,
+}
+
+impl From<crate::index::view::Counts> for Counts {
+    fn from(counts: crate::index::view::Counts) -> Self {
+        Self { results: counts.rows, fresh: counts.fresh, stale: counts.stale, unknown: counts.unknown }
+    }
+}
+
+/// `status` of a session.
+#[derive(Debug, Serialize)]
+pub struct SessionStatus<'answer> {
+    /// The session's name.
+    pub session: &'answer str,
+    /// Whose it is.
+    pub user: &'answer str,
+    /// Which agent speaks.
+    pub agent: &'answer str,
+    /// Its root.
+    pub root: WirePath,
+    /// The clock of the answer.
+    pub clock: ClockOut<'answer>,
+    /// How many rows are in which state.
+    pub counts: Counts,
+    /// Rows that are not fresh or have news.
+    pub rows: Vec<Row<'answer>>,
+    /// How the rows are watched.
+    pub coverage: Coverage,
+}
+
+/// How sources are watched.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub struct Coverage {
+    /// By their own inode and every folder on the way.
+    pub inode: u32,
+    /// By their folder alone.
+    pub directory: u32,
+}
+
+/// `status` of the daemon.
+#[derive(Debug, Serialize)]
+pub struct Health<'answer> {
+    /// `ok`, or what is wrong.
+    pub health: &'answer str,
+    /// The program's version.
+    pub version: &'static str,
+    /// The daemon's process id.
+    pub pid: u32,
+    /// Seconds since it began to serve.
+    pub uptime_s: u64,
+    /// The clock of the answer.
+    pub clock: ClockOut<'answer>,
+    /// Sessions that are registered.
+    pub sessions: usize,
+    /// Sources that somebody rests on.
+    pub sources: usize,
+    /// Sources being verified.
+    pub suspects: usize,
+    /// Watches held in the kernel.
+    pub watches: usize,
+    /// Events seen since start, opens and reads not counted.
+    pub events: u64,
+    /// Gaps since start.
+    pub gaps: u64,
+    /// Why the last gap began.
+    pub last_gap: Option<&'answer str>,
+    /// How the decision log reaches the disk.
+    pub log_sync: &'static str,
+    /// State folder.
+    pub state: WirePath,
+    /// What went wrong and is not mended yet, one sentence each.
+    pub problems: Vec<String>,
+}
+
+/// `log.read`
+#[derive(Debug, Serialize)]
+pub struct LogLines<'answer> {
+    /// Whole lines of the decision log, oldest first.
+    pub lines: Vec<&'answer RawValue>,
+}
+
+/// `check`
+#[derive(Debug, Serialize)]
+pub struct Checked {
+    /// `pass` or `fail`.
+    pub status: &'static str,
+    /// What is wrong, with JSON paths.
+    pub errors: Vec<Fault>,
+}
+
+/// One thing that is wrong with a report.
+#[derive(Debug, Serialize)]
+pub struct Fault {
+    /// JSON path.
+    pub path: String,
+    /// One sentence.
+    pub message: String,
+}
+
+/// Anything that is known to be serialisable, as JSON text.
+#[must_use]
+pub fn to_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("because answers are made of strings, numbers and paths")
+}
+
+/// JSON text as a tree, for those who print or judge it.
+pub fn to_value(text: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(text)
+}

@@ -1,0 +1,73 @@
+//! Why a request is refused: a code for programs, and one sentence that a person can act on.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// An error as JSON-RPC carries it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// JSON-RPC code: −32700 to −32600 for the protocol's own, −32000 for the application's.
+    pub code: i64,
+    /// One sentence.
+    pub message: String,
+    /// The application's own code, in `data.code`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Data>,
+}
+
+/// What an application error adds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Data {
+    /// `no_session_context`, `not_found`, `too_large`, …
+    pub code: String,
+    /// The same sentence again, for clients that show `data` only.
+    pub message: String,
+}
+
+impl Refusal {
+    /// The line is not JSON.
+    #[must_use]
+    pub fn parse(error: impl fmt::Display) -> Self {
+        Self { code: -32700, message: format!("the line is not a JSON object: {error}"), data: None }
+    }
+
+    /// The line is JSON but no request.
+    #[must_use]
+    pub fn invalid_request(why: impl fmt::Display) -> Self {
+        Self { code: -32600, message: format!("not a JSON-RPC 2.0 request: {why}"), data: None }
+    }
+
+    /// Nobody knows the method.
+    #[must_use]
+    pub fn method_not_found(method: &str) -> Self {
+        let method: String = method.chars().take(100).collect();
+        Self { code: -32601, message: format!("there is no method {method:?}"), data: None }
+    }
+
+    /// The parameters do not fit the method.
+    #[must_use]
+    pub fn invalid_params(why: impl fmt::Display) -> Self {
+        Self { code: -32602, message: why.to_string(), data: None }
+    }
+
+    /// The application refuses.
+    #[must_use]
+    pub fn application(code: &str, message: impl fmt::Display) -> Self {
+        let message = message.to_string();
+        Self { code: -32000, message: message.clone(), data: Some(Data { code: code.to_owned(), message }) }
+    }
+
+    /// The application's own code, if it is the application's.
+    #[must_use]
+    pub fn word(&self) -> Option<&str> {
+        self.data.as_ref().map(|data| data.code.as_str())
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refusal {}

@@ -1,0 +1,292 @@
+//! The report: what `decide` answers, and what one line of the decision log holds.
+//!
+//! It satisfies the public report contract named in `schema`; fields beyond that contract are ours.
+
+use super::path::WirePath;
+use super::time;
+use crate::decision::plan::Branch;
+use crate::decision::policy::Policy;
+use crate::decision::summary::TypedSummary;
+use crate::decision::{Decision, Transition};
+use crate::index::clock::Clock;
+use crate::index::freshness::{Cause, Freshness};
+use crate::index::view::{Line, View};
+use crate::session::moment::Moment;
+use crate::session::source::Source;
+use serde::Serialize;
+use std::path::Path;
+
+/// Name of the public contract.
+pub const SCHEMA: &str = "jm-labs.session-lifecycle-management.report.v1";
+/// Name of the skill that the contract belongs to.
+pub const SKILL: &str = "session-lifecycle-management";
+/// The checks that the daemon's gate runs on every report before it leaves.
+pub const CHECKS: [&str; 8] = [
+    "assets",
+    "deterministic_scripts",
+    "quality_criteria",
+    "staleness_detected",
+    "typed_summary",
+    "transition_traced",
+    "fork_isolation",
+    "evidence_required",
+];
+
+/// What a report says beside the decision and the view.
+#[derive(Debug, Clone)]
+pub struct Circumstances<'report> {
+    /// The decision's id, `d-<uuid v7>`.
+    pub decision: &'report str,
+    /// When it was made.
+    pub decided_at: Moment,
+    /// The decision that this one replaces.
+    pub supersedes: Option<&'report str>,
+    /// The thresholds it was made with.
+    pub policy: &'report Policy,
+    /// How long it took, in microseconds.
+    pub took_us: u64,
+}
+
+/// One report, ready to be written.
+#[derive(Debug, Serialize)]
+pub struct Report<'report> {
+    schema: &'static str,
+    skill: &'static str,
+    decision: &'report str,
+    session: &'report str,
+    decided_at: String,
+    clock: ClockOut<'report>,
+    supersedes: Option<&'report str>,
+    transition: &'static str,
+    reason: ReasonOut<'report>,
+    context: ContextOut<'report>,
+    staleness_results: Vec<Row<'report>>,
+    counts: CountsOut,
+    stale: &'report [String],
+    drop: Vec<WirePath>,
+    typed_summary: Option<SummaryOut<'report>>,
+    forks: Vec<ForkOut>,
+    validation: Validation,
+    policy: PolicyOut,
+    took_us: u64,
+}
+
+/// A clock as it travels.
+#[derive(Debug, Serialize)]
+pub struct ClockOut<'report> {
+    epoch: &'report str,
+    tick: u64,
+}
+
+impl<'report> From<&'report Clock> for ClockOut<'report> {
+    fn from(clock: &'report Clock) -> Self {
+        Self { epoch: &clock.epoch, tick: clock.tick }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct ReasonOut<'report> {
+    code: &'static str,
+    text: &'report str,
+    evidence: &'report [String],
+}
+
+#[derive(Debug, Serialize)]
+struct ContextOut<'report> {
+    goal: &'report str,
+    goal_branchable: bool,
+    shares_mutable_state: bool,
+    evidence_tag: &'static str,
+}
+
+/// One row as it travels.
+#[derive(Debug, Serialize)]
+pub struct Row<'report> {
+    result_id: &'report str,
+    source: WirePath,
+    signal_type: &'static str,
+    status: &'static str,
+    critical: bool,
+    evidence_tag: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    was: Option<&'report str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    now: Option<&'report str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baseline: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct CountsOut {
+    results: u32,
+    fresh: u32,
+    stale: u32,
+    unknown: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct SummaryOut<'report> {
+    goal: &'report str,
+    decisions: &'report [String],
+    open_questions: &'report [String],
+    verified_facts: Vec<FactOut<'report>>,
+    stale_dropped: Vec<WirePath>,
+    reload: Vec<WirePath>,
+    raw_transcript_allowed: bool,
+    as_of: ClockOut<'report>,
+}
+
+#[derive(Debug, Serialize)]
+struct FactOut<'report> {
+    statement: &'report str,
+    evidence: &'report str,
+    sources: Vec<WirePath>,
+    digest: Option<&'report str>,
+}
+
+#[derive(Debug, Serialize)]
+struct ForkOut {
+    branch: String,
+    workspace: WirePath,
+    scratchpad: WirePath,
+    isolated_scratchpad: bool,
+    isolated_workspace: bool,
+    evidence_tag: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct Validation {
+    status: &'static str,
+    checks: [&'static str; 8],
+}
+
+#[derive(Debug, Serialize)]
+struct PolicyOut {
+    scratchpad_bytes_max: u64,
+}
+
+/// The report of a decision about a view.
+#[must_use]
+pub fn report<'report>(
+    view: &'report View,
+    decision: &'report Decision,
+    made: &'report Circumstances<'report>,
+) -> Report<'report> {
+    let goal = &view.head.goal;
+    Report {
+        schema: SCHEMA,
+        skill: SKILL,
+        decision: made.decision,
+        session: view.head.session.as_str(),
+        decided_at: time::to_text(made.decided_at),
+        clock: ClockOut::from(&view.clock),
+        supersedes: made.supersedes,
+        transition: decision.transition.word(),
+        reason: ReasonOut {
+            code: decision.reason.code.word(),
+            text: &decision.reason.text,
+            evidence: &decision.reason.evidence,
+        },
+        context: ContextOut {
+            goal: if goal.statement.is_empty() { "(no goal stated)" } else { &goal.statement },
+            goal_branchable: goal.branchable,
+            shares_mutable_state: goal.shares_mutable_state,
+            evidence_tag: "[CONFIG]",
+        },
+        staleness_results: view.lines.iter().map(row).collect(),
+        counts: CountsOut {
+            results: view.counts.rows,
+            fresh: view.counts.fresh,
+            stale: view.counts.stale,
+            unknown: view.counts.unknown,
+        },
+        stale: &decision.stale,
+        drop: decision.drop.iter().map(|path| path.as_path().into()).collect(),
+        typed_summary: decision.summary.as_ref().map(summary),
+        forks: match decision.transition {
+            Transition::Fork => decision.branches.iter().map(fork).collect(),
+            Transition::Resume | Transition::Fresh => Vec::new(),
+        },
+        validation: Validation { status: "pass", checks: CHECKS },
+        policy: PolicyOut { scratchpad_bytes_max: made.policy.scratchpad_bytes_max },
+        took_us: made.took_us,
+    }
+}
+
+/// A row as it travels. The public contract knows fresh and stale only: unknown is reported stale, with its cause.
+#[must_use]
+pub fn row(line: &Line) -> Row<'_> {
+    let (status, cause) = match line.freshness {
+        Freshness::Fresh => ("fresh", None),
+        Freshness::Stale(cause) => ("stale", Some(cause.word())),
+        Freshness::Unknown(doubt) => ("stale", Some(doubt.word())),
+    };
+    Row {
+        result_id: &line.id,
+        source: line.label().as_path().into(),
+        signal_type: signal(line),
+        status,
+        critical: line.critical,
+        evidence_tag: tag(&line.source),
+        cause,
+        was: line.was.as_deref(),
+        now: line.now.as_deref(),
+        since: line.since.map(time::to_text),
+        baseline: line.by_registration.then_some("registration"),
+    }
+}
+
+fn signal(line: &Line) -> &'static str {
+    match (&line.source, line.freshness) {
+        (Source::GitHead { .. }, _) => "head",
+        (Source::Absent { .. }, _) | (_, Freshness::Stale(Cause::Deleted | Cause::KindChanged)) => "path",
+        (Source::Volatile { .. }, _) => "mtime",
+        (Source::File { .. } | Source::Lockfile { .. }, _) => "hash",
+    }
+}
+
+fn tag(source: &Source) -> &'static str {
+    match source {
+        Source::File { .. } | Source::Absent { .. } => "[CÓDIGO]",
+        Source::GitHead { .. } | Source::Lockfile { .. } => "[CONFIG]",
+        Source::Volatile { .. } => "[INFERENCIA]",
+    }
+}
+
+fn summary(summary: &TypedSummary) -> SummaryOut<'_> {
+    let paths = |paths: &[std::path::PathBuf]| paths.iter().map(|path| Path::new(path).into()).collect();
+    SummaryOut {
+        goal: if summary.goal.is_empty() { "(no goal stated)" } else { &summary.goal },
+        decisions: &summary.decisions,
+        open_questions: &summary.open_questions,
+        verified_facts: summary
+            .verified_facts
+            .iter()
+            .map(|fact| FactOut {
+                statement: &fact.statement,
+                evidence: &fact.evidence,
+                sources: paths(&fact.sources),
+                digest: fact.digest.as_deref(),
+            })
+            .collect(),
+        stale_dropped: paths(&summary.stale_dropped),
+        reload: paths(&summary.reload),
+        raw_transcript_allowed: false,
+        as_of: ClockOut::from(&summary.as_of),
+    }
+}
+
+fn fork(branch: &Branch) -> ForkOut {
+    ForkOut {
+        branch: branch.branch.clone(),
+        workspace: branch.workspace.as_path().into(),
+        scratchpad: branch.scratchpad.as_path().into(),
+        isolated_scratchpad: true,
+        isolated_workspace: true,
+        evidence_tag: "[CONFIG]",
+    }
+}

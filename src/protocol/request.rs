@@ -1,0 +1,224 @@
+//! What clients ask: one variant a verb.
+
+use super::context::{Context, Goal};
+use super::path::WirePath;
+use super::refusal::Refusal;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// A request line.
+#[derive(Debug)]
+pub struct Request {
+    /// Echoed in the answer; `None` is a notification, which gets no answer.
+    pub id: Option<Box<RawValue>>,
+    /// What is asked, or why it cannot be.
+    pub verb: Result<Verb, Refusal>,
+}
+
+/// One variant a verb.
+#[derive(Debug)]
+pub enum Verb {
+    /// `hello`
+    Hello,
+    /// `context.register`
+    Register(Box<Context>),
+    /// `context.record`
+    Record(Box<Context>),
+    /// `context.get`
+    Get(OfSession),
+    /// `context.list`
+    List(List),
+    /// `context.drop`
+    Drop(OfSession),
+    /// `decide`
+    Decide(Box<Decide>),
+    /// `status`
+    Status(Status),
+    /// `touch_ack`
+    TouchAck(TouchAck),
+    /// `fact.refute`
+    Refute(Refute),
+    /// `log.read`
+    LogRead(LogRead),
+    /// `check`
+    Check(Check),
+    /// `reload`
+    Reload,
+    /// `shutdown`
+    Shutdown,
+}
+
+/// Names one session.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OfSession {
+    /// The session.
+    pub session: String,
+}
+
+/// Parameters of `context.list`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct List {
+    /// Only sessions of this root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<WirePath>,
+    /// Only sessions of this user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+}
+
+/// Parameters of `decide`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Decide {
+    /// The session.
+    pub session: String,
+    /// Replaces the session's goal for this decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<Goal>,
+    /// `all` (default) or `stale`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<String>,
+    /// How long to wait for verification, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+    /// Provision the branches of a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provision: Option<bool>,
+}
+
+/// Parameters of `status`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Status {
+    /// The session; without it, the daemon's own health.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+/// Parameters of `touch_ack`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TouchAck {
+    /// The session.
+    pub session: String,
+    /// The path that the agent wrote.
+    pub path: WirePath,
+    /// What it wrote.
+    pub digest: String,
+}
+
+/// Parameters of `fact.refute`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refute {
+    /// The session.
+    pub session: String,
+    /// Id of the fact that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fact: Option<String>,
+    /// Result id, invariant name or path that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<WirePath>,
+    /// What was observed instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<String>,
+}
+
+/// Parameters of `log.read`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogRead {
+    /// Only lines behind this sequence number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+    /// At most this many lines, 1 to 1,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// The last lines instead of the first ones.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tail: bool,
+}
+
+/// Parameters of `check`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    /// The report to be judged.
+    pub report: serde_json::Value,
+}
+
+#[derive(Deserialize)]
+struct Envelope<'line> {
+    #[serde(borrow, default)]
+    jsonrpc: Option<Cow<'line, str>>,
+    #[serde(default, deserialize_with = "present")]
+    id: Option<Box<RawValue>>,
+    #[serde(borrow)]
+    method: Cow<'line, str>,
+    #[serde(borrow, default)]
+    params: Option<&'line RawValue>,
+}
+
+/// An `id` that stands there, `null` too, is an id.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(deserializer).map(Some)
+}
+
+impl Request {
+    /// Parses a request line. `Err` carries the answer to a line that has no usable id.
+    pub fn parse(line: &[u8]) -> Result<Self, Refusal> {
+        let text = std::str::from_utf8(line).map_err(Refusal::parse)?;
+        let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|error| {
+            if error.is_data() { Refusal::invalid_request(error) } else { Refusal::parse(error) }
+        })?;
+        if envelope.id.as_deref().is_some_and(|id| id.get().starts_with(['{', '['])) {
+            return Err(Refusal::invalid_request("id must be a string, a number or null"));
+        }
+        let verb = match envelope.jsonrpc.as_deref() {
+            Some("2.0") => verb(&envelope.method, envelope.params),
+            _ => Err(Refusal::invalid_request("jsonrpc must be \"2.0\"")),
+        };
+        Ok(Self { id: envelope.id, verb })
+    }
+}
+
+fn verb(method: &str, params: Option<&RawValue>) -> Result<Verb, Refusal> {
+    Ok(match method {
+        "hello" => Verb::Hello,
+        "context.register" => Verb::Register(parse(params)?),
+        "context.record" => Verb::Record(parse(params)?),
+        "context.get" => Verb::Get(parse(params)?),
+        "context.list" => Verb::List(parse(params)?),
+        "context.drop" => Verb::Drop(parse(params)?),
+        "decide" => Verb::Decide(parse(params)?),
+        "status" => Verb::Status(parse(params)?),
+        "touch_ack" => Verb::TouchAck(parse(params)?),
+        "fact.refute" => Verb::Refute(parse(params)?),
+        "log.read" => Verb::LogRead(parse(params)?),
+        "check" => Verb::Check(parse(params)?),
+        "reload" => Verb::Reload,
+        "shutdown" => Verb::Shutdown,
+        other => return Err(Refusal::method_not_found(other)),
+    })
+}
+
+fn parse<'params, T: Deserialize<'params>>(params: Option<&'params RawValue>) -> Result<T, Refusal> {
+    serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(Refusal::invalid_params)
+}
+
+/// A request line for a method, without its line feed.
+#[must_use]
+pub fn line(id: u64, method: &str, params: &impl Serialize) -> String {
+    #[derive(Serialize)]
+    struct Out<'line, P> {
+        jsonrpc: &'static str,
+        id: u64,
+        method: &'line str,
+        params: &'line P,
+    }
+    serde_json::to_string(&Out { jsonrpc: "2.0", id, method, params })
+        .expect("because parameters are made of strings, numbers and paths")
+}
