@@ -134,25 +134,41 @@ pub struct Index<S> {
     stamp: u64,
     pending: HashMap<SourceId, Pending>,
     suspects: HashMap<SessionNo, u32>,
+    totals: Totals,
     /// False until [`Index::wake`]: what the storage says of sources is then from before a restart.
     awake: bool,
 }
 
+/// How much there must be. A store that lost keys without a word holds less.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Totals {
+    sessions: u64,
+    rows: u64,
+    sources: u64,
+}
+
+const TOTALS: &[u8] = b"totals";
 const NEXT_SOURCE: &[u8] = b"next_source";
 const NEXT_SESSION: &[u8] = b"next_session";
 
 impl<S: Storage> Index<S> {
     /// An index over what the storage holds, in a new epoch. Nothing may be asked of it before [`Index::wake`].
-    #[must_use]
-    pub fn new(storage: S, epoch: &str) -> Self {
-        Self {
-            shelf: Shelf::new(storage),
+    pub fn open(storage: S, epoch: &str) -> Result<Self, StorageError> {
+        let shelf = Shelf::new(storage);
+        let totals = shelf.get(Table::Meta, TOTALS)?.unwrap_or_default();
+        Ok(Self {
+            shelf,
+            totals,
             clock: Clock::start(epoch),
             stamp: 0,
             pending: HashMap::new(),
             suspects: HashMap::new(),
             awake: false,
-        }
+        })
+    }
+
+    fn put_totals(&mut self) -> Result<(), StorageError> {
+        self.shelf.put(Table::Meta, TOTALS, &self.totals)
     }
 
     /// Where in the timeline of events the index stands.
@@ -342,20 +358,28 @@ impl<S: Storage> Index<S> {
     pub fn wake(&mut self) -> Result<Vec<Check>, StorageError> {
         self.awake = true;
         let mut critical = std::collections::HashSet::new();
+        let mut found = Totals::default();
         for session in self.sessions()? {
+            found.sessions += 1;
             for row in self.recount(session)? {
+                found.rows += 1;
                 critical.extend(row.source_id.filter(|_| row.critical));
             }
         }
         let mut checks = Vec::new();
         for (key, state) in self.shelf.list::<SourceState>(Table::Sources, &[])? {
             let Some(source) = id_of(&key) else { continue };
+            found.sources += 1;
             let mut check = self.suspect(source, &state, Depth::Names);
             check.known = match state.found {
                 Some(Found::File(file)) if !file.racy && !critical.contains(&source) => Some(file),
                 _ => None,
             };
             checks.push(check);
+        }
+        if found != self.totals {
+            let reason = format!("keys are missing: {found:?} where {:?} must be", self.totals);
+            return Err(StorageError { verb: "count", table: Table::Meta, reason });
         }
         Ok(checks)
     }

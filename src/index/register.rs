@@ -79,6 +79,7 @@ impl<S: Storage> Index<S> {
         step.run(update)?;
         let Step { told, checks, released, .. } = step;
         self.shelf.flush()?;
+        self.put_totals()?;
         Ok(Registered { session, told, checks, released })
     }
 
@@ -114,6 +115,7 @@ impl<S: Storage> Index<S> {
             open_questions: Vec::new(),
             scratchpad_bytes: 0,
         };
+        self.totals.sessions += 1;
         self.shelf.put(Table::Names, update.session.as_str().as_bytes(), &session)?;
         self.shelf.put(Table::Heads, &session.0.to_be_bytes(), &head)?;
         self.shelf.put(Table::Summaries, &session.0.to_be_bytes(), &Summary::default())?;
@@ -150,6 +152,8 @@ impl<S: Storage> Index<S> {
         self.shelf.remove(Table::Names, name.as_str().as_bytes())?;
         self.shelf.remove(Table::Heads, &key)?;
         self.shelf.remove(Table::Summaries, &key)?;
+        self.totals.sessions -= 1;
+        self.put_totals()?;
         Ok(released)
     }
 
@@ -170,6 +174,7 @@ impl<S: Storage> Index<S> {
     fn remove_row(&mut self, session: SessionNo, row: &Row) -> Result<Option<SourceId>, StorageError> {
         let released = self.leave(session, row)?;
         self.shelf.remove_row(session, row.no)?;
+        self.totals.rows -= 1;
         self.recounted(session, |summary| summary.rows -= 1)?;
         Ok(released)
     }
@@ -189,6 +194,7 @@ impl<S: Storage> Index<S> {
             return Ok(None);
         }
         self.pending.remove(&source);
+        self.totals.sources -= 1;
         self.shelf.remove(Table::Sources, &source_key(source))?;
         self.shelf.remove(Table::Keys, &super::pack::to_bytes(&state.key))?;
         Ok(Some(source))
@@ -221,20 +227,20 @@ impl<S: Storage> Index<S> {
         self.shelf.flush()
     }
 
-    /// What a registration settled, told again after a restart: baselines taken by the daemon itself, and rows that
-    /// were fresh once.
+    /// What a registration settled, told again after a restart: baselines that the daemon took itself, and the rows
+    /// that never were fresh.
     pub fn restore(
         &mut self,
         session: SessionNo,
-        adopted: &[(String, Seen)],
-        fresh: &HashSet<String>,
+        adopted: &[(Role, String, Seen)],
+        never_fresh: &HashSet<(Role, String)>,
     ) -> Result<(), StorageError> {
         for mut row in self.shelf.rows(session)? {
-            let seen = adopted.iter().find(|(id, _)| *id == row.id).map(|(_, seen)| seen);
-            if let (Baseline::Awaited | Baseline::Missed, Some(seen)) = (&row.baseline, seen) {
+            let seen = adopted.iter().find(|(role, id, _)| *role == row.role && *id == row.id);
+            if let (Baseline::Awaited | Baseline::Missed, Some((_, _, seen))) = (&row.baseline, seen) {
                 row.baseline = Baseline::Registration(seen.clone());
             }
-            row.ever_fresh |= fresh.contains(&row.id);
+            row.ever_fresh |= !never_fresh.contains(&(row.role, row.id.clone()));
             self.shelf.put_row(session, row)?;
         }
         self.shelf.flush()
@@ -425,6 +431,7 @@ impl<S: Storage> Step<'_, S> {
             summary.next_row += 1;
             summary.rows += 1;
         })?;
+        self.index.totals.rows += 1;
         Ok(RowNo(no))
     }
 
@@ -466,7 +473,10 @@ impl<S: Storage> Step<'_, S> {
         let known: Option<SourceId> = shelf.get(Table::Keys, &packed)?;
         let source = match known {
             Some(source) => source,
-            None => SourceId(self.index.next(NEXT_SOURCE)?),
+            None => {
+                self.index.totals.sources += 1;
+                SourceId(self.index.next(NEXT_SOURCE)?)
+            }
         };
         let held = match known {
             Some(source) => Some(self.index.shelf.must(Table::Sources, &source_key(source))?),

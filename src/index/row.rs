@@ -15,7 +15,7 @@ pub struct SessionNo(pub u32);
 pub struct RowNo(pub u32);
 
 /// What a row is to its session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// A cached result.
     Result,

@@ -13,6 +13,16 @@ pub fn blake3(bytes: &[u8]) -> Digest {
     Digest::blake3(*blake3::hash(bytes).as_bytes())
 }
 
+/// BLAKE3 of several byte strings, each behind its length, so that no two sequences of strings share a digest.
+#[must_use]
+pub fn blake3_of<'part>(parts: impl IntoIterator<Item = &'part [u8]>) -> Digest {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_be_bytes()).update(part);
+    }
+    Digest::blake3(*hasher.finalize().as_bytes())
+}
+
 /// The digests of one stream: BLAKE3 always, others on demand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digests {

@@ -1,3 +1,165 @@
-//! Eyes.
+//! Eyes: what happens in the filesystem, and what stands there.
+//!
+//! The promise: when a cookie comes back, every source at which something happened before the cookie was made has been
+//! marked. Events are hints; a look decides. What cannot be watched truthfully is unknown, never fresh by silence.
 
 pub mod digest;
+pub mod look;
+mod cookie;
+mod marks;
+pub mod probe;
+pub mod route;
+mod verify;
+mod watch;
+
+pub use marks::Batch;
+pub use verify::head_found;
+pub use watch::Wake;
+
+use crate::index::found::Found;
+use crate::index::freshness::Doubt;
+use crate::index::{Check, KeyKind, SourceId};
+use cookie::Cookies;
+use look::LookOptions;
+use route::{End, resolve};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use verify::Verifiers;
+use watch::{Arms, Board};
+
+/// What changes how the world is looked at.
+#[derive(Debug, Clone)]
+pub struct WorldOptions {
+    /// Threads that verify.
+    pub threads: usize,
+    /// How a look treats what it finds.
+    pub look: LookOptions,
+}
+
+impl Default for WorldOptions {
+    fn default() -> Self {
+        Self { threads: 2, look: LookOptions::default() }
+    }
+}
+
+/// The world cannot be watched.
+#[derive(Debug, thiserror::Error)]
+pub enum WorldError {
+    /// The folder of the cookies cannot be made or used.
+    #[error("the cookie folder {} cannot be used: {source}", folder.display())]
+    Cookies {
+        /// Which folder.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// No watcher can be made.
+    #[error("no inotify instance can be made ({source}); see fs.inotify.max_user_instances")]
+    Watcher {
+        /// Why.
+        source: notify::Error,
+    },
+    /// No thread can be started.
+    #[error("no verifier thread can be started: {0}")]
+    Threads(io::Error),
+}
+
+/// The watcher, its marks, and the verifiers.
+pub struct World {
+    // First: its threads use all the others.
+    verifiers: Verifiers,
+    arms: Arc<Arms>,
+    board: Arc<Board>,
+    cookies: Cookies,
+    folder: PathBuf,
+}
+
+/// The cookie that a barrier waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cookie(usize);
+
+impl Cookie {
+    /// Whether this cookie is among those that came back.
+    #[must_use]
+    pub fn is_among(self, batch: &Batch) -> bool {
+        batch.cookies.contains(&self.0)
+    }
+}
+
+impl World {
+    /// Opens the eyes. `folder` is the cookie folder, in the runtime folder.
+    pub fn start(folder: &Path, options: &WorldOptions, wake: Wake) -> Result<Self, WorldError> {
+        let refused = |source| WorldError::Cookies { folder: folder.to_owned(), source };
+        let cookies = Cookies::open(folder).map_err(refused)?;
+        let folder = std::fs::canonicalize(folder).map_err(refused)?;
+        let board = Arc::new(Board::new(folder.clone(), wake));
+        let arms = Arc::new(Arms::new(Arc::clone(&board)));
+        arms.rebuild("the watcher was started").map_err(|source| WorldError::Watcher { source })?;
+        let verifiers =
+            Verifiers::start(options.threads, &board, &arms, &options.look).map_err(WorldError::Threads)?;
+        Ok(Self { verifiers, arms, board, cookies, folder })
+    }
+
+    /// Has these checks answered; urgent ones first. Their sources are followed from now on.
+    pub fn verify(&self, checks: Vec<Check>, urgent: bool) {
+        if checks.is_empty() {
+            return;
+        }
+        let mut marks = self.board.marks();
+        checks.iter().for_each(|check| marks.follow(check.source));
+        drop(marks);
+        self.verifiers.submit(checks, urgent);
+    }
+
+    /// Ends the watches that nobody else needs.
+    pub fn unfollow(&self, sources: &[SourceId]) {
+        for &source in sources {
+            let unused = self.board.marks().unfollow(source);
+            self.arms.disarm(&unused);
+        }
+    }
+
+    /// Makes a cookie. When it is among a batch's, everything that happened before this call has been taken.
+    pub fn cookie(&mut self) -> io::Result<Cookie> {
+        self.cookies.touch().map(Cookie)
+    }
+
+    /// Takes what happened since the last time, in one step.
+    #[must_use]
+    pub fn take(&self) -> Batch {
+        self.board.marks().take()
+    }
+
+    /// Makes the watcher anew, cookies and all. The caller begins a new epoch.
+    pub fn rebuild(&mut self) -> Result<(), WorldError> {
+        let refused = |source| WorldError::Cookies { folder: self.folder.clone(), source };
+        self.cookies = Cookies::open(&self.folder).map_err(refused)?;
+        self.arms.rebuild("the watcher stopped answering and was made anew").map_err(|source| WorldError::Watcher { source })
+    }
+
+    /// Watches held in the kernel.
+    #[must_use]
+    pub fn watches_len(&self) -> usize {
+        self.board.marks().watches_len()
+    }
+
+    /// Events seen so far, opens and reads not counted.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.board.marks().events
+    }
+}
+
+/// Answers a check by one plain look, with no watch behind it: true of this moment, and of no later one.
+#[must_use]
+pub fn rescan(check: &Check, options: &LookOptions) -> Found {
+    match check.key.kind {
+        KeyKind::Head => head_found(probe::git::head(&check.key.path).head),
+        KeyKind::Path => match resolve(&check.key.path).end {
+            End::Something(path) => look::look(&path, &check.wanted, None, options),
+            End::Nothing => Found::Missing,
+            End::Denied => Found::Unknown(Doubt::Unreadable),
+        },
+    }
+}

@@ -1,0 +1,147 @@
+//! What the journal keeps: one JSON object a record, in the words of the wire.
+//!
+//! Every record says what a client told or what was settled for it; the index is what follows from all of them. Old
+//! records are read for ever: a field may be added, never renamed.
+
+use crate::index::row::{Role, Row};
+use crate::index::view::seen_text;
+use crate::index::row::Baseline;
+use crate::protocol::context::Context;
+use crate::protocol::convert::seen_back;
+use crate::protocol::path::WirePath;
+use crate::session::context::Seen;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+
+/// One thing that cannot be recomputed.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Record {
+    /// A context was registered, or told about.
+    Told(Box<Context>),
+    /// A session was dropped.
+    Dropped {
+        /// Which.
+        session: String,
+    },
+    /// What the looks of a registration settled.
+    Settled {
+        /// Whose rows.
+        session: String,
+        /// Baselines that the daemon's own look became.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        adopted: Vec<Adopted>,
+        /// Rows of the session that never were fresh.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        never_fresh: Vec<Named>,
+    },
+    /// The agent's own write.
+    Acknowledged {
+        /// Whose.
+        session: String,
+        /// What it wrote.
+        path: WirePath,
+        /// The bytes it wrote.
+        digest: String,
+        /// When, in microseconds since the epoch.
+        at: i64,
+    },
+    /// Something believed failed in use.
+    Refuted {
+        /// Whose belief.
+        session: String,
+        /// A fact's id, a row's id, or a path.
+        target: WirePath,
+        /// When, in microseconds since the epoch.
+        at: i64,
+    },
+}
+
+/// A row of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Named {
+    /// What it is to the session.
+    pub role: RoleName,
+    /// Its id.
+    pub id: String,
+}
+
+/// A row whose baseline is the daemon's own look.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Adopted {
+    /// Which row.
+    #[serde(flatten)]
+    pub row: Named,
+    /// What the look saw.
+    pub seen: String,
+}
+
+/// What a row is to its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RoleName {
+    /// A cached result.
+    Result,
+    /// A named invariant.
+    Invariant,
+    /// A path that only a fact names.
+    Tracked,
+}
+
+impl From<Role> for RoleName {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Result => Self::Result,
+            Role::Invariant => Self::Invariant,
+            Role::Tracked => Self::Tracked,
+        }
+    }
+}
+
+impl From<RoleName> for Role {
+    fn from(role: RoleName) -> Self {
+        match role {
+            RoleName::Result => Self::Result,
+            RoleName::Invariant => Self::Invariant,
+            RoleName::Tracked => Self::Tracked,
+        }
+    }
+}
+
+/// What the looks of a registration settled, from the rows as they are now.
+#[must_use]
+pub fn settled(session: &str, rows: &[Row]) -> Record {
+    let named = |row: &Row| Named { role: row.role.into(), id: row.id.clone() };
+    let adopted = rows.iter().filter_map(|row| match &row.baseline {
+        Baseline::Registration(seen) => Some(Adopted { row: named(row), seen: seen_text(seen)? }),
+        _ => None,
+    });
+    Record::Settled {
+        session: session.to_owned(),
+        adopted: adopted.collect(),
+        never_fresh: rows.iter().filter(|row| !row.ever_fresh).map(named).collect(),
+    }
+}
+
+/// The settled part of a record, in the index's words.
+#[must_use]
+pub fn restored(adopted: &[Adopted], never_fresh: &[Named]) -> (Vec<(Role, String, Seen)>, HashSet<(Role, String)>) {
+    let adopted = adopted.iter().filter_map(|adopted| {
+        Some((adopted.row.role.into(), adopted.row.id.clone(), seen_back(&adopted.seen)?))
+    });
+    let never_fresh = never_fresh.iter().map(|row| (row.role.into(), row.id.clone()));
+    (adopted.collect(), never_fresh.collect())
+}
+
+impl Record {
+    /// The record as the journal keeps it.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("because a record is made of strings, numbers and paths")
+    }
+
+    /// The record that these bytes hold.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(bytes)
+    }
+}

@@ -1,0 +1,183 @@
+//! The index tables in sled: what decisions are read from, and what can always be made again from the journal.
+//!
+//! sled 0.34 may fail late, panic in `open`, or lose keys without a word. So every value carries a checksum of its own,
+//! the index says which journal it belongs to and how far it has come, and any doubt at all makes the folder move
+//! aside under a dated name. Nothing here is ever repaired.
+
+use crate::index::FORMAT;
+use crate::index::storage::{Storage, StorageError, Table};
+use crate::world::digest;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const TABLES: [(Table, &str); 8] = [
+    (Table::Meta, "meta"),
+    (Table::Names, "names"),
+    (Table::Summaries, "summaries"),
+    (Table::Heads, "heads"),
+    (Table::Rows, "rows"),
+    (Table::Marks, "marks"),
+    (Table::Sources, "sources"),
+    (Table::Keys, "keys"),
+];
+
+const IDENTITY: &[u8] = b"identity";
+const APPLIED: &[u8] = b"applied";
+const APPLYING: &[u8] = b"applying";
+const CHECKSUM_BYTES: usize = 8;
+
+/// How long sled may take to open before it counts as hung. (Seen in the field: minutes.)
+const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The index tables.
+pub struct SledIndex {
+    trees: Vec<sled::Tree>,
+    db: sled::Db,
+}
+
+/// Why an index folder was not used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doubt(pub String);
+
+impl SledIndex {
+    /// Opens the index of the journal `id`, or says why what lies there cannot be used. An empty folder is an index
+    /// that has applied nothing.
+    pub fn open(folder: &Path, id: [u8; 16]) -> Result<(Self, u64), Doubt> {
+        let mut index = open_apart(folder)?;
+        let applied = index.check(id).map_err(|error| Doubt(error.to_string()))?;
+        Ok((index, applied))
+    }
+
+    /// The journal position up to which everything is applied.
+    fn check(&mut self, id: [u8; 16]) -> Result<u64, StorageError> {
+        let identity = identity(id);
+        let doubt = |reason: &str| StorageError { verb: "trust", table: Table::Meta, reason: reason.to_owned() };
+        match self.get(Table::Meta, IDENTITY)? {
+            None if self.trees.iter().all(sled::Tree::is_empty) => self.put(Table::Meta, IDENTITY, &identity)?,
+            None => return Err(doubt("it does not say what it is")),
+            Some(held) if held == identity => {}
+            Some(_) => return Err(doubt("it is of another format or of another journal")),
+        }
+        if self.get(Table::Meta, APPLYING)?.is_some() {
+            return Err(doubt("the last change to it was cut short"));
+        }
+        Ok(self.number(APPLIED)?.unwrap_or(0))
+    }
+
+    fn number(&self, key: &[u8]) -> Result<Option<u64>, StorageError> {
+        let Some(bytes) = self.get(Table::Meta, key)? else { return Ok(None) };
+        let bytes = bytes.try_into().map_err(|_| failed("decode a number", Table::Meta, "not eight bytes"))?;
+        Ok(Some(u64::from_be_bytes(bytes)))
+    }
+
+    /// A journal record is about to be applied. An index that is found in this state later is not used.
+    pub fn begin(&mut self, seq: u64) -> Result<(), StorageError> {
+        self.put(Table::Meta, APPLYING, &seq.to_be_bytes())
+    }
+
+    /// It was applied, whole.
+    pub fn commit(&mut self, seq: u64) -> Result<(), StorageError> {
+        self.put(Table::Meta, APPLIED, &seq.to_be_bytes())?;
+        self.remove(Table::Meta, APPLYING)
+    }
+
+    /// Hands everything to the kernel, so that the end of the process loses nothing.
+    pub fn flush(&mut self) -> Result<(), StorageError> {
+        self.db.flush().map(drop).map_err(|error| failed("flush", Table::Meta, error))
+    }
+
+    fn tree(&self, table: Table) -> &sled::Tree {
+        &self.trees[table as usize]
+    }
+}
+
+/// sled may panic or hang in `open`; both happen on a thread that nobody depends on.
+fn open_apart(folder: &Path) -> Result<SledIndex, Doubt> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let path = folder.to_owned();
+    let open = move || {
+        let opened = catch_unwind(AssertUnwindSafe(|| open_here(&path)));
+        // Nobody listens any more when it took too long.
+        let _ = sender.send(opened);
+    };
+    let spawned = std::thread::Builder::new().name("sled-open".to_owned()).spawn(open);
+    spawned.map_err(|error| Doubt(format!("no thread to open it on: {error}")))?;
+    match receiver.recv_timeout(OPEN_TIMEOUT) {
+        Ok(Ok(Ok(index))) => Ok(index),
+        Ok(Ok(Err(error))) => Err(Doubt(error.to_string())),
+        Ok(Err(_)) => Err(Doubt("sled panicked while opening it".to_owned())),
+        Err(_) => Err(Doubt(format!("sled did not open it within {} s", OPEN_TIMEOUT.as_secs()))),
+    }
+}
+
+fn open_here(folder: &Path) -> sled::Result<SledIndex> {
+    let db = sled::Config::new().path(folder).flush_every_ms(Some(500)).open()?;
+    let trees = TABLES.iter().map(|(_, name)| db.open_tree(name)).collect::<sled::Result<_>>()?;
+    Ok(SledIndex { trees, db })
+}
+
+fn identity(id: [u8; 16]) -> Vec<u8> {
+    [&FORMAT.to_be_bytes()[..], &id[..]].concat()
+}
+
+/// Moves an index folder aside under a name that says when. Returns the new name.
+pub fn set_aside(folder: &Path, stamp: &str) -> std::io::Result<PathBuf> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let mut aside = folder.with_file_name(format!("{name}.aside-{stamp}"));
+    let mut next = 2;
+    while aside.exists() {
+        aside = folder.with_file_name(format!("{name}.aside-{stamp}-{next}"));
+        next += 1;
+    }
+    std::fs::rename(folder, &aside)?;
+    Ok(aside)
+}
+
+impl Storage for SledIndex {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
+        let held = self.tree(table).get(key).map_err(|error| failed("read", table, error))?;
+        held.map(|sealed| open_seal(table, key, &sealed).map(<[u8]>::to_vec)).transpose()
+    }
+
+    fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
+        let stored = self.tree(table).insert(key, seal(key, value));
+        stored.map(drop).map_err(|error| failed("write", table, error))
+    }
+
+    fn remove(&mut self, table: Table, key: &[u8]) -> Result<(), StorageError> {
+        self.tree(table).remove(key).map(drop).map_err(|error| failed("remove", table, error))
+    }
+
+    fn scan(&self, table: Table, prefix: &[u8], each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StorageError> {
+        for entry in self.tree(table).scan_prefix(prefix) {
+            let (key, sealed) = entry.map_err(|error| failed("scan", table, error))?;
+            each(&key, open_seal(table, &key, &sealed)?);
+        }
+        Ok(())
+    }
+}
+
+/// The checksum covers the key too: a value under the wrong key is as wrong as a wrong value.
+fn checksum(key: &[u8], value: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    let mut sum = [0; CHECKSUM_BYTES];
+    sum.copy_from_slice(&digest::blake3_of([key, value]).as_bytes()[..CHECKSUM_BYTES]);
+    sum
+}
+
+fn seal(key: &[u8], value: &[u8]) -> Vec<u8> {
+    let mut sealed = Vec::with_capacity(value.len() + CHECKSUM_BYTES);
+    sealed.extend_from_slice(&checksum(key, value));
+    sealed.extend_from_slice(value);
+    sealed
+}
+
+fn open_seal<'sealed>(table: Table, key: &[u8], sealed: &'sealed [u8]) -> Result<&'sealed [u8], StorageError> {
+    let (sum, value) =
+        sealed.split_at_checked(CHECKSUM_BYTES).ok_or_else(|| failed("read", table, "a value is cut short"))?;
+    if sum == checksum(key, value) { Ok(value) } else { Err(failed("read", table, "a value's checksum is wrong")) }
+}
+
+fn failed(verb: &'static str, table: Table, reason: impl std::fmt::Display) -> StorageError {
+    StorageError { verb, table, reason: reason.to_string() }
+}

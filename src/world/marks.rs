@@ -1,0 +1,261 @@
+//! What the event handler marks: which sources moved, under which names and inodes they are heard.
+//!
+//! The handler marks here, synchronously, before anything else; the engine takes marks, answers and cookies together,
+//! in one step, so a cookie is never seen without every mark that came before it. Nothing here can overflow: a source
+//! is marked or it is not.
+//!
+//! The kernel reports a watched inode under the path that was armed last, and notify forgets every watch below a path
+//! that was removed or renamed. So each armed path remembers its inode; whatever happens to one name of an inode is
+//! heard for all its names, and losing one name's watch counts as losing all of them.
+
+use crate::index::found::Inode;
+use crate::index::{Depth, Settled, SourceId};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Everything that happened since the last take.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Events were, or may have been, lost; why.
+    pub gap: Option<String>,
+    /// Sources at which something happened.
+    pub moved: HashMap<SourceId, Depth>,
+    /// Answers of the verifiers.
+    pub answers: Vec<Settled>,
+    /// Cookies that came back.
+    pub cookies: Vec<usize>,
+}
+
+impl Batch {
+    fn is_empty(&self) -> bool {
+        self.gap.is_none() && self.moved.is_empty() && self.answers.is_empty() && self.cookies.is_empty()
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    batch: Batch,
+    followed: HashSet<SourceId>,
+    interests: HashMap<Vec<u8>, Vec<SourceId>>,
+    bound: HashMap<SourceId, Bound>,
+    armed: BTreeMap<Vec<u8>, Armed>,
+    names: HashMap<Inode, Vec<Vec<u8>>>,
+    pub(super) events: u64,
+}
+
+/// What one source is heard under.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Bound {
+    /// `canonical folder/name` of every lookup.
+    pub(super) lookups: Vec<PathBuf>,
+    /// What is armed for it, in order of arming: folders top down, then files.
+    pub(super) arms: Vec<PathBuf>,
+    /// The file itself, where there is one.
+    pub(super) end: Option<PathBuf>,
+}
+
+#[derive(Debug, Default)]
+struct Armed {
+    inode: Option<Inode>,
+    live: bool,
+    users: u32,
+}
+
+impl Marks {
+    /// Takes what happened since the last time.
+    pub(super) fn take(&mut self) -> Batch {
+        std::mem::take(&mut self.batch)
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        self.batch.is_empty()
+    }
+
+    pub(super) fn watches_len(&self) -> usize {
+        self.armed.values().filter(|armed| armed.live).count()
+    }
+
+    /// Notes that events may have been lost. Every watch must be made again before anything is believed.
+    pub(super) fn gap(&mut self, why: String) {
+        self.batch.gap.get_or_insert(why);
+        self.armed.values_mut().for_each(|armed| armed.live = false);
+    }
+
+    pub(super) fn cookie(&mut self, index: usize) {
+        self.batch.cookies.push(index);
+    }
+
+    pub(super) fn answer(&mut self, answer: Settled) {
+        if self.followed.contains(&answer.source) {
+            self.batch.answers.push(answer);
+        }
+    }
+
+    pub(super) fn follow(&mut self, source: SourceId) {
+        self.followed.insert(source);
+    }
+
+    /// Something happened at `path`. `depth` says whether names may have changed.
+    pub(super) fn strike(&mut self, path: &Path, depth: Depth, killing: bool) {
+        let key = path.as_os_str().as_bytes();
+        self.mark(key, depth);
+        let Some(armed) = self.armed.get_mut(key) else { return };
+        if depth == Depth::Names {
+            armed.live = false;
+        }
+        if killing {
+            self.lose_below(key);
+        } else if let Some(inode) = armed.inode {
+            self.mark_names(inode, depth);
+        }
+    }
+
+    fn mark(&mut self, key: &[u8], depth: Depth) {
+        for &source in self.interests.get(key).into_iter().flatten() {
+            let held = self.batch.moved.entry(source).or_insert(depth);
+            *held = depth.max(*held);
+        }
+    }
+
+    fn mark_names(&mut self, inode: Inode, depth: Depth) {
+        for name in self.names.get(&inode).cloned().unwrap_or_default() {
+            self.mark(&name, depth);
+        }
+    }
+
+    /// notify drops the watches of a path that was removed or renamed, and of everything below it.
+    fn lose_below(&mut self, key: &[u8]) {
+        let mut folder = key.to_vec();
+        folder.push(b'/');
+        let below = self.armed.range(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder));
+        let lost: Vec<Inode> =
+            self.armed.get_key_value(key).into_iter().chain(below).filter_map(|(_, armed)| armed.inode).collect();
+        for inode in lost {
+            self.lose(inode);
+        }
+    }
+
+    /// An inode may be without its watch: all its names must be armed and looked at again.
+    pub(super) fn lose(&mut self, inode: Inode) {
+        for name in self.names.get(&inode).cloned().unwrap_or_default() {
+            if let Some(armed) = self.armed.get_mut(&name) {
+                armed.live = false;
+            }
+            self.mark(&name, Depth::Names);
+        }
+    }
+
+    /// What a source is heard under now, if it was bound.
+    pub(super) fn bound(&self, source: SourceId) -> Option<&Bound> {
+        self.bound.get(&source)
+    }
+
+    /// Hears a source under these names from now on. Returns the paths that nobody uses any more, or `None` when the
+    /// source is not followed any more.
+    pub(super) fn bind(&mut self, source: SourceId, new: Bound) -> Option<Vec<PathBuf>> {
+        if !self.followed.contains(&source) {
+            return None;
+        }
+        for lookup in &new.lookups {
+            let readers = self.interests.entry(lookup.as_os_str().as_bytes().to_vec()).or_default();
+            if !readers.contains(&source) {
+                readers.push(source);
+            }
+        }
+        for path in &new.arms {
+            self.armed.entry(path.as_os_str().as_bytes().to_vec()).or_default().users += 1;
+        }
+        let kept: HashSet<PathBuf> = new.lookups.iter().cloned().collect();
+        let old = self.bound.insert(source, new);
+        Some(old.map_or_else(Vec::new, |old| self.unbind(source, &old, &kept)))
+    }
+
+    /// Hears nothing of a source any more. Returns the paths that nobody uses any more.
+    pub(super) fn unfollow(&mut self, source: SourceId) -> Vec<PathBuf> {
+        self.followed.remove(&source);
+        self.batch.moved.remove(&source);
+        let Some(old) = self.bound.remove(&source) else { return Vec::new() };
+        self.unbind(source, &old, &HashSet::new())
+    }
+
+    fn unbind(&mut self, source: SourceId, old: &Bound, kept: &HashSet<PathBuf>) -> Vec<PathBuf> {
+        for lookup in old.lookups.iter().filter(|lookup| !kept.contains(*lookup)) {
+            let key = lookup.as_os_str().as_bytes();
+            if let Some(readers) = self.interests.get_mut(key) {
+                readers.retain(|&reader| reader != source);
+                if readers.is_empty() {
+                    self.interests.remove(key);
+                }
+            }
+        }
+        let mut unused = Vec::new();
+        for path in &old.arms {
+            let Some(armed) = self.armed.get_mut(path.as_os_str().as_bytes()) else { continue };
+            armed.users -= 1;
+            if armed.users == 0 {
+                unused.push(path.clone());
+            }
+        }
+        unused
+    }
+
+    /// Whether a path must be armed. If so it counts as armed from now on, so that whatever happens while the kernel
+    /// is being asked takes that back.
+    pub(super) fn begin_arming(&mut self, path: &Path) -> bool {
+        let armed = self.armed.entry(path.as_os_str().as_bytes().to_vec()).or_default();
+        !std::mem::replace(&mut armed.live, true)
+    }
+
+    /// The kernel was asked: `before` and `after` are the inodes that stood at the path around the asking. `Err` when
+    /// it is not certain which of them is heard; the path counts as not armed then.
+    pub(super) fn end_arming(&mut self, path: &Path, before: Option<Inode>, after: Option<Inode>, asked: bool) -> bool {
+        let key = path.as_os_str().as_bytes().to_vec();
+        let Some(armed) = self.armed.get_mut(&key) else { return false };
+        let certain = asked && before == after && after.is_some();
+        let held = armed.inode;
+        armed.live &= certain;
+        if certain && held == after {
+            return true;
+        }
+        armed.inode = if certain { after } else { held };
+        if !certain {
+            // Either inode may now be reported under this name.
+            before.into_iter().chain(after).for_each(|inode| self.lose(inode));
+            return false;
+        }
+        if let Some(old) = held {
+            self.forget_name(old, &key);
+            // The kernel may still report the old inode under this name, where its other names do not hear it.
+            self.lose(old);
+        }
+        if let Some(new) = after {
+            self.names.entry(new).or_default().push(key);
+        }
+        true
+    }
+
+    fn forget_name(&mut self, inode: Inode, key: &[u8]) {
+        if let Some(names) = self.names.get_mut(&inode) {
+            names.retain(|name| name != key);
+            if names.is_empty() {
+                self.names.remove(&inode);
+            }
+        }
+    }
+
+    /// Whether a path that was unused is so still. It is forgotten then, and the caller takes its watch away, which
+    /// takes it from every other name of the inode too.
+    pub(super) fn begin_disarming(&mut self, path: &Path) -> bool {
+        let key = path.as_os_str().as_bytes();
+        if self.armed.get(key).is_none_or(|armed| armed.users > 0) {
+            return false;
+        }
+        let inode = self.armed.remove(key).and_then(|armed| armed.inode);
+        if let Some(inode) = inode {
+            self.forget_name(inode, key);
+            self.lose(inode);
+        }
+        true
+    }
+}

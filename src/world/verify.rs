@@ -1,0 +1,210 @@
+//! The verifiers: threads that answer checks. Resolve, arm, resolve again, and only then look.
+//!
+//! A change between arming and looking sends an event, and the event makes the source suspect again with a later
+//! stamp; so whatever an answer says is either true or overtaken.
+
+use super::look::{LookOptions, is_unwatchable, look};
+use super::marks::Bound;
+use super::probe::git;
+use super::route::{End, Route, resolve_all};
+use super::watch::{Arms, Board, Unarmed};
+use crate::index::found::Found;
+use crate::index::freshness::Doubt;
+use crate::index::{Check, Depth, KeyKind, Settled};
+use std::collections::{HashSet, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// How often a path that will not hold still is resolved before its source counts as unsettled.
+const TRIES: usize = 8;
+
+/// Checks wait here, those that somebody is waiting for first.
+#[derive(Default)]
+struct Queue {
+    urgent: VecDeque<Check>,
+    later: VecDeque<Check>,
+    closed: bool,
+}
+
+pub(super) struct Verifiers {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    ready: Condvar,
+    board: Arc<Board>,
+    arms: Arc<Arms>,
+    options: LookOptions,
+}
+
+impl Verifiers {
+    pub(super) fn start(
+        threads: usize,
+        board: &Arc<Board>,
+        arms: &Arc<Arms>,
+        options: &LookOptions,
+    ) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared {
+            queue: Mutex::default(),
+            ready: Condvar::new(),
+            board: Arc::clone(board),
+            arms: Arc::clone(arms),
+            options: options.clone(),
+        });
+        let spawn = |number: usize| {
+            let shared = Arc::clone(&shared);
+            std::thread::Builder::new().name(format!("verify-{number}")).spawn(move || shared.run())
+        };
+        let threads = (0..threads.max(1)).map(spawn).collect::<std::io::Result<_>>()?;
+        Ok(Self { shared, threads })
+    }
+
+    pub(super) fn submit(&self, checks: Vec<Check>, urgent: bool) {
+        let mut queue = self.shared.lock();
+        if urgent {
+            queue.urgent.extend(checks);
+        } else {
+            queue.later.extend(checks);
+        }
+        drop(queue);
+        self.shared.ready.notify_all();
+    }
+}
+
+impl Drop for Verifiers {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.ready.notify_all();
+        for thread in self.threads.drain(..) {
+            // A verifier that panicked has told so already.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        while let Some(check) = self.next() {
+            let answered = catch_unwind(AssertUnwindSafe(|| self.answer(&check)));
+            let found = answered.unwrap_or_else(|_| {
+                tracing::error!(path = %check.key.path.display(), "a verifier failed on this source");
+                Found::Unknown(Doubt::Unsettled)
+            });
+            let answer = Settled { source: check.source, stamp: check.stamp, found };
+            self.board.note(|marks| marks.answer(answer));
+        }
+    }
+
+    fn next(&self) -> Option<Check> {
+        let mut queue = self.lock();
+        loop {
+            if queue.closed {
+                return None;
+            }
+            let next = queue.urgent.pop_front().or_else(|| queue.later.pop_front());
+            if next.is_some() {
+                return next;
+            }
+            queue = self.ready.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn answer(&self, check: &Check) -> Found {
+        if check.depth == Depth::Bytes && check.key.kind == KeyKind::Path {
+            let end = self.board.marks().bound(check.source).and_then(|bound| bound.end.clone());
+            if let Some(path) = end {
+                return look(&path, &check.wanted, None, &self.options);
+            }
+        }
+        for _ in 0..TRIES {
+            match self.try_answer(check) {
+                Ok(found) => return found,
+                Err(Unarmed::Never(doubt)) => return Found::Unknown(doubt),
+                Err(Unarmed::Moved) => {}
+            }
+        }
+        Found::Unknown(Doubt::Unsettled)
+    }
+
+    fn try_answer(&self, check: &Check) -> Result<Found, Unarmed> {
+        let (routes, _) = survey(check);
+        let bound = bound_by(check.key.kind, &routes);
+        let mut unused = Some(Vec::new());
+        self.board.note(|marks| unused = marks.bind(check.source, bound.clone()));
+        let Some(unused) = unused else { return Ok(Found::Unknown(Doubt::Unsettled)) };
+        self.arms.disarm(&unused);
+        self.arms.arm(&bound)?;
+        let (again, read) = survey(check);
+        if again != routes {
+            return Err(Unarmed::Moved);
+        }
+        let folders = routes.iter().filter_map(|route| route.folders.last()).collect::<HashSet<_>>();
+        if folders.into_iter().any(|folder| is_unwatchable(folder)) {
+            return Ok(Found::Unknown(Doubt::UnwatchableFs));
+        }
+        Ok(match read {
+            Some(head) => head,
+            None => self.look_along(check, &routes[0]),
+        })
+    }
+
+    fn look_along(&self, check: &Check, route: &Route) -> Found {
+        match &route.end {
+            End::Something(path) => look(path, &check.wanted, check.known.as_ref(), &self.options),
+            End::Nothing => Found::Missing,
+            End::Denied => Found::Unknown(Doubt::Unreadable),
+        }
+    }
+}
+
+/// The routes that decide a check, and, for HEAD, what was read along them.
+fn survey(check: &Check) -> (Vec<Route>, Option<Found>) {
+    match check.key.kind {
+        KeyKind::Path => (resolve_all(std::slice::from_ref(&check.key.path)), None),
+        KeyKind::Head => {
+            let reading = git::head(&check.key.path);
+            (resolve_all(&reading.files), Some(head_found(reading.head)))
+        }
+    }
+}
+
+/// What a reading of HEAD found.
+#[must_use]
+pub fn head_found(head: git::Head) -> Found {
+    match head {
+        git::Head::Commit { commit, branch } => Found::Head { commit: Some(commit), branch },
+        git::Head::Unborn { branch } => Found::Head { commit: None, branch: Some(branch) },
+        git::Head::NoRepository => Found::Unknown(Doubt::RepositoryMissing),
+        git::Head::Unreadable { .. } => Found::Unknown(Doubt::Unreadable),
+    }
+}
+
+fn bound_by(kind: KeyKind, routes: &[Route]) -> Bound {
+    let mut bound = Bound::default();
+    let mut seen = HashSet::new();
+    let mut arm = |path: &PathBuf| {
+        if seen.insert(path.clone()) {
+            bound.arms.push(path.clone());
+        }
+    };
+    routes.iter().flat_map(|route| &route.folders).for_each(&mut arm);
+    for route in routes {
+        if let End::Something(path) = &route.end {
+            arm(path);
+        }
+    }
+    let lookups: HashSet<&PathBuf> = routes.iter().flat_map(|route| &route.lookups).collect();
+    bound.lookups = lookups.into_iter().cloned().collect();
+    if let (KeyKind::Path, [Route { end: End::Something(path), .. }]) = (kind, routes) {
+        bound.end = Some(path.clone());
+    }
+    bound
+}

@@ -1,0 +1,198 @@
+//! notify's events to marks, and paths to watches.
+//!
+//! The handler runs on notify's own thread and takes one short lock. It never asks the watcher anything (which waits
+//! for that same thread). Loss is checked first, before the kind and before the paths: an overflow has neither.
+
+use super::marks::{Bound, Marks};
+use crate::index::Depth;
+use crate::index::found::Inode;
+use crate::index::freshness::Doubt;
+use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
+use notify::{Config, Event, RecommendedWatcher, RecursiveMode, Watcher};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Called, from any thread, when there is something to take.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// The marks, and who is woken by them.
+pub(super) struct Board {
+    marks: Mutex<Marks>,
+    wake: Wake,
+    cookies: PathBuf,
+}
+
+impl Board {
+    pub(super) fn new(cookies: PathBuf, wake: Wake) -> Self {
+        Self { marks: Mutex::new(Marks::default()), wake, cookies }
+    }
+
+    /// A panic while the lock was held is itself a loss of events, and is noted as such by whoever panicked.
+    pub(super) fn marks(&self) -> MutexGuard<'_, Marks> {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the marks, and wakes whoever takes them if there was nothing to take before.
+    pub(super) fn note(&self, change: impl FnOnce(&mut Marks)) {
+        let mut marks = self.marks();
+        let was_quiet = marks.is_quiet();
+        change(&mut marks);
+        let news = was_quiet && !marks.is_quiet();
+        drop(marks);
+        if news {
+            (self.wake)();
+        }
+    }
+
+    fn handle(&self, event: notify::Result<Event>) {
+        match event {
+            Ok(event) if event.need_rescan() => {
+                let why = "the kernel's event queue overflowed (raise fs.inotify.max_queued_events)";
+                self.note(|marks| marks.gap(why.to_owned()));
+            }
+            Ok(event) => self.handle_event(&event),
+            Err(error) => self.note(|marks| marks.gap(format!("the watcher reported an error: {error}"))),
+        }
+    }
+
+    fn handle_event(&self, event: &Event) {
+        let Some((depth, killing)) = weight(&event.kind) else { return };
+        self.note(|marks| {
+            marks.events += 1;
+            for path in &event.paths {
+                match self.cookie_index(path) {
+                    Some(index) => marks.cookie(index),
+                    None => marks.strike(path, depth, killing),
+                }
+            }
+        });
+    }
+
+    fn cookie_index(&self, path: &Path) -> Option<usize> {
+        let folder = self.cookies.as_os_str().as_bytes();
+        let name = path.as_os_str().as_bytes().strip_prefix(folder)?.strip_prefix(b"/")?;
+        std::str::from_utf8(name).ok()?.parse().ok()
+    }
+}
+
+/// What an event may have changed, and whether notify forgets watches over it. `None` for opens and reads, our own
+/// hashing among them. Everything else is a hint that something happened, never what.
+fn weight(kind: &EventKind) -> Option<(Depth, bool)> {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) | EventKind::Modify(ModifyKind::Data(_)) => {
+            Some((Depth::Bytes, false))
+        }
+        EventKind::Access(_) => None,
+        EventKind::Modify(ModifyKind::Metadata(_)) | EventKind::Create(_) => Some((Depth::Names, false)),
+        _ => Some((Depth::Names, true)),
+    }
+}
+
+/// The watcher, behind the one lock that all arming goes through: whoever finds a path armed may rely on it.
+pub(super) struct Arms {
+    board: Arc<Board>,
+    watcher: Mutex<Option<RecommendedWatcher>>,
+}
+
+/// Arming did not succeed.
+pub(super) enum Unarmed {
+    /// Something moved in the meantime; resolve again.
+    Moved,
+    /// It cannot be watched.
+    Never(Doubt),
+}
+
+impl Arms {
+    pub(super) fn new(board: Arc<Board>) -> Self {
+        Self { board, watcher: Mutex::new(None) }
+    }
+
+    /// Makes a new inotify instance. Every watch of the old one is gone, which is a gap; it is noted while nobody can
+    /// arm, or a watch made on the old instance would pass for one of the new.
+    pub(super) fn rebuild(&self, why: &str) -> notify::Result<()> {
+        let mut held = self.lock();
+        drop(held.take());
+        self.board.note(|marks| marks.gap(why.to_owned()));
+        let board = Arc::clone(&self.board);
+        let mut watcher = RecommendedWatcher::new(
+            move |event| {
+                let handled = catch_unwind(AssertUnwindSafe(|| board.handle(event)));
+                if handled.is_err() {
+                    board.note(|marks| marks.gap("the event handler failed".to_owned()));
+                }
+            },
+            Config::default(),
+        )?;
+        watcher.watch(&self.board.cookies, RecursiveMode::NonRecursive)?;
+        *held = Some(watcher);
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<RecommendedWatcher>> {
+        self.watcher.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Arms everything that a source is heard under, top down, so that what is looked at next is already watched.
+    pub(super) fn arm(&self, bound: &Bound) -> Result<(), Unarmed> {
+        let mut watcher = self.lock();
+        let Some(watcher) = watcher.as_mut() else { return Err(Unarmed::Never(Doubt::WatcherDead)) };
+        bound.arms.iter().try_for_each(|path| self.arm_one(watcher, path))
+    }
+
+    fn arm_one(&self, watcher: &mut RecommendedWatcher, path: &Path) -> Result<(), Unarmed> {
+        if !self.board.marks().begin_arming(path) {
+            return Ok(());
+        }
+        let before = inode(path);
+        let asked = catch_unwind(AssertUnwindSafe(|| watcher.watch(path, RecursiveMode::NonRecursive)));
+        let after = inode(path);
+        let mut outcome = match asked {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(unarmed(&error)),
+            Err(_) => Err(Unarmed::Never(Doubt::WatcherDead)),
+        };
+        self.board.note(|marks| {
+            if !marks.end_arming(path, before, after, outcome.is_ok()) && outcome.is_ok() {
+                outcome = Err(Unarmed::Moved);
+            }
+        });
+        outcome
+    }
+
+    /// Takes watches away that nobody uses. One that somebody uses again by now stays.
+    pub(super) fn disarm(&self, unused: &[PathBuf]) {
+        if unused.is_empty() {
+            return;
+        }
+        let mut watcher = self.lock();
+        let Some(watcher) = watcher.as_mut() else { return };
+        for path in unused {
+            let mut forgotten = false;
+            self.board.note(|marks| forgotten = marks.begin_disarming(path));
+            if forgotten {
+                // Failing means that the kernel or notify has dropped it already.
+                let _ = catch_unwind(AssertUnwindSafe(|| watcher.unwatch(path)));
+            }
+        }
+    }
+}
+
+fn unarmed(error: &notify::Error) -> Unarmed {
+    match &error.kind {
+        notify::ErrorKind::MaxFilesWatch => Unarmed::Never(Doubt::WatchLimit),
+        notify::ErrorKind::PathNotFound => Unarmed::Moved,
+        notify::ErrorKind::Io(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            Unarmed::Never(Doubt::Unreadable)
+        }
+        _ => Unarmed::Moved,
+    }
+}
+
+/// The inode that a watch on `path` would be on. A symlink that took the path's place has none: the route is wrong.
+fn inode(path: &Path) -> Option<Inode> {
+    let found = std::fs::symlink_metadata(path).ok().filter(|found| !found.file_type().is_symlink())?;
+    Some(Inode { dev: found.dev(), ino: found.ino() })
+}
