@@ -5,4 +5,6 @@ pub mod index;
 pub mod decision;
 pub mod protocol;
 pub mod world;
+pub mod store;
+pub mod config;
 pub mod agent;

@@ -3,9 +3,8 @@
 //! Every record says what a client told or what was settled for it; the index is what follows from all of them. Old
 //! records are read for ever: a field may be added, never renamed.
 
-use crate::index::row::{Role, Row};
+use crate::index::row::{Baseline, Role, Row};
 use crate::index::view::seen_text;
-use crate::index::row::Baseline;
 use crate::protocol::context::Context;
 use crate::protocol::convert::seen_back;
 use crate::protocol::path::WirePath;
@@ -18,7 +17,12 @@ use std::collections::HashSet;
 #[serde(rename_all = "snake_case")]
 pub enum Record {
     /// A context was registered, or told about.
-    Told(Box<Context>),
+    Told {
+        /// When, in microseconds since the epoch.
+        at: i64,
+        /// What was told, every content replaced by its digest.
+        context: Box<Context>,
+    },
     /// A session was dropped.
     Dropped {
         /// Which.

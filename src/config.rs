@@ -1,0 +1,279 @@
+//! The configuration file, turned into each room's own options. No room knows the file.
+
+use crate::decision::policy::Policy;
+use crate::world::WorldOptions;
+use crate::world::look::LookOptions;
+use serde::Deserialize;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Every key with its default; `config/staled.toml` says what each means.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Decisions.
+    pub decision: Decision,
+    /// Contexts.
+    pub context: Context,
+    /// Verification.
+    pub verify: Verify,
+    /// The socket.
+    pub server: Server,
+    /// The decision log and the daemon's own log.
+    pub log: Log,
+}
+
+/// `[decision]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Decision {
+    /// 0 is off.
+    pub scratchpad_bytes_max: u64,
+    /// When the client does not say.
+    pub deadline_ms: u64,
+    /// Whatever the client says.
+    pub deadline_ms_max: u64,
+}
+
+impl Default for Decision {
+    fn default() -> Self {
+        Self { scratchpad_bytes_max: 0, deadline_ms: 250, deadline_ms_max: 10_000 }
+    }
+}
+
+/// `[context]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Context {
+    /// Of one session.
+    pub results_max: usize,
+    /// How long a registration waits for its looks.
+    pub register_deadline_ms: u64,
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        Self { results_max: 100_000, register_deadline_ms: 60_000 }
+    }
+}
+
+/// `[verify]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Verify {
+    /// Threads that look.
+    pub threads: usize,
+    /// Hashed one at a time above this.
+    pub big_file_bytes: u64,
+    /// On local filesystems.
+    pub racy_local_ms: u32,
+    /// On others.
+    pub racy_other_ms: u32,
+    /// Between looks at what could not be told.
+    pub retry_ms: u64,
+    /// A cookie that is not back by then means that the watcher is dead.
+    pub cookie_ms_max: u64,
+}
+
+impl Default for Verify {
+    fn default() -> Self {
+        Self {
+            threads: 2,
+            big_file_bytes: 256 * 1024 * 1024,
+            racy_local_ms: 10,
+            racy_other_ms: 2_000,
+            retry_ms: 5_000,
+            cookie_ms_max: 1_000,
+        }
+    }
+}
+
+/// `[server]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Server {
+    /// At once.
+    pub connections_max: usize,
+    /// On one connection.
+    pub pending_max: usize,
+    /// One line.
+    pub request_bytes_max: usize,
+    /// From its first byte to its last.
+    pub line_timeout_ms: u64,
+    /// Without a request.
+    pub idle_timeout_ms: u64,
+    /// For one answer.
+    pub write_timeout_ms: u64,
+    /// From the signal to the end.
+    pub drain_timeout_ms: u64,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            connections_max: 256,
+            pending_max: 64,
+            request_bytes_max: crate::protocol::REQUEST_BYTES_MAX,
+            line_timeout_ms: 10_000,
+            idle_timeout_ms: 60_000,
+            write_timeout_ms: 5_000,
+            drain_timeout_ms: 10_000,
+        }
+    }
+}
+
+/// `[log]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// When a decision reaches the disk.
+    pub sync: Sync,
+    /// In mode `interval`.
+    pub sync_interval_ms: u64,
+    /// Of the daemon's own log, on stderr.
+    pub level: Level,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { sync: Sync::Interval, sync_interval_ms: 100, level: Level::Info }
+    }
+}
+
+/// When a line of the decision log reaches the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sync {
+    /// Before the answer.
+    Always,
+    /// In the background, a little later.
+    Interval,
+    /// When the kernel likes.
+    Off,
+}
+
+impl Sync {
+    /// The word of the file.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::Interval => "interval",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// How much the daemon says on stderr.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// What stops it.
+    Error,
+    /// What it had to heal or refuse.
+    Warn,
+    /// Its life.
+    Info,
+    /// Every request.
+    Debug,
+    /// Every event.
+    Trace,
+}
+
+/// The configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration {}: {source}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file does not say what a configuration may say.
+    #[error("the configuration {} is not usable: {message}", path.display())]
+    Invalid {
+        /// Which.
+        path: PathBuf,
+        /// Why, naming the key.
+        message: String,
+    },
+}
+
+impl Config {
+    /// The file that was named, or the first of the usual ones that exists, or the defaults.
+    pub fn load(named: Option<&Path>) -> Result<Self, ConfigError> {
+        if let Some(path) = named {
+            return Self::read(path);
+        }
+        match usual_places().into_iter().find(|path| path.exists()) {
+            Some(path) => Self::read(&path),
+            None => Ok(Self::default()),
+        }
+    }
+
+    fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        Self::parse(&text).map_err(|message| ConfigError::Invalid { path: path.to_owned(), message })
+    }
+
+    /// The configuration that a text says.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let config: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let bounds = [
+            ("verify.threads", self.verify.threads as u64, 1, 64),
+            ("verify.retry_ms", self.verify.retry_ms, 100, 3_600_000),
+            ("verify.cookie_ms_max", self.verify.cookie_ms_max, 10, 60_000),
+            ("decision.deadline_ms_max", self.decision.deadline_ms_max, 1, 600_000),
+            ("server.connections_max", self.server.connections_max as u64, 1, 100_000),
+            ("server.pending_max", self.server.pending_max as u64, 1, 10_000),
+            ("server.request_bytes_max", self.server.request_bytes_max as u64, 1_024, 1 << 30),
+            ("log.sync_interval_ms", self.log.sync_interval_ms, 1, 60_000),
+        ];
+        match bounds.iter().find(|(_, value, least, most)| value < least || value > most) {
+            Some((key, value, least, most)) => Err(format!("{key} is {value}; it must be from {least} to {most}")),
+            None => Ok(()),
+        }
+    }
+
+    /// What the world needs to know.
+    #[must_use]
+    pub fn world_options(&self) -> WorldOptions {
+        WorldOptions {
+            threads: self.verify.threads,
+            look: LookOptions {
+                big_file_bytes: self.verify.big_file_bytes,
+                racy_local_ns: i64::from(self.verify.racy_local_ms) * 1_000_000,
+                racy_other_ns: i64::from(self.verify.racy_other_ms) * 1_000_000,
+            },
+        }
+    }
+
+    /// What a decision needs to know.
+    #[must_use]
+    pub fn policy(&self, state: &Path) -> Policy {
+        Policy { scratchpad_bytes_max: self.decision.scratchpad_bytes_max, forks: state.join("forks") }
+    }
+
+    /// How long a decision may wait, given what the client asked for.
+    #[must_use]
+    pub fn deadline(&self, asked_ms: Option<u64>) -> Duration {
+        let ms = asked_ms.unwrap_or(self.decision.deadline_ms).min(self.decision.deadline_ms_max);
+        Duration::from_millis(ms)
+    }
+}
+
+fn usual_places() -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
+    let user = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or(home);
+    let user = user.map(|folder| folder.join("staled/config.toml"));
+    user.into_iter().chain([PathBuf::from("/etc/staled/config.toml")]).collect()
+}

@@ -1,0 +1,307 @@
+//! The decision log: one JSON object a line, each chained to the one before by its hash, for people and for audits.
+//!
+//! Promise: a line is whole or absent. It is written with one `write`; what a failed write left is cut back, and if
+//! that fails the log takes nothing more. The chain goes on over restarts and over a change of files.
+//!
+//! Absent: what a line means; syncing (the [`Syncer`](super::syncer::Syncer) does, on [`DecisionLog::file`]); protection
+//! against somebody who may write the file and rewrites all of it. [`verify`] says what can be found.
+
+mod backward;
+mod line;
+mod read;
+mod verify;
+
+pub use line::{NotAReceipt, Receipt};
+pub use read::{READ_BYTES_MAX, last_line_where, read};
+pub use verify::{Outcome, Verdict, verify};
+
+use super::whole;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The longest line, chain fields included.
+pub const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The chain's own fields, at their longest.
+const SEAL_BYTES_MAX: usize = 256;
+
+/// The buffer of an append is given back when a long line has made it larger than this.
+const BUFFER_KEPT_MAX: usize = 1024 * 1024;
+
+/// The open log; one owner appends.
+#[derive(Debug)]
+pub struct DecisionLog {
+    path: PathBuf,
+    file: File,
+    /// Where the last good line ends; the file is cut back to here when an append fails.
+    end: u64,
+    last: Receipt,
+    buffer: Vec<u8>,
+    poisoned: Option<String>,
+}
+
+/// What opening found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// The last line; `None` when the file has none.
+    pub last: Option<Receipt>,
+    /// How much of a torn last line was cut off.
+    pub torn_bytes: u64,
+}
+
+/// Why the log could not be opened or appended to.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The system refused; the log stands as before.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// The verb of what was tried.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The last whole line is not one that this log wrote. Set the file aside under another name and open again.
+    #[error("the decision log {} is damaged: the line at byte {at_byte} cannot be continued: {why}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where its last line starts.
+        at_byte: u64,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The file changed its length under us: somebody else writes or cuts it. [`DecisionLog::reopen`] looks anew.
+    #[error("the decision log {} has {found} bytes instead of {expected}: somebody else changed it", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Where our last line ends.
+        expected: u64,
+        /// How long the file is.
+        found: u64,
+    },
+    /// The text is not one JSON object on one line, or is longer than [`LINE_BYTES_MAX`].
+    #[error(
+        "a line for the decision log has to be one JSON object without a line break, of at most {LINE_BYTES_MAX} bytes"
+    )]
+    NotAnObject,
+    /// A failed append could not be cut back; nothing is appended until [`DecisionLog::reopen`].
+    #[error("the decision log {} takes no more lines: {why}", path.display())]
+    Poisoned {
+        /// The file.
+        path: PathBuf,
+        /// The failure.
+        why: String,
+    },
+}
+
+impl DecisionLog {
+    /// Opens the log, creating it when missing, and cuts off a torn last line.
+    pub fn open(path: &Path) -> Result<(Self, Opened), LogError> {
+        let found = Found::open(path)?;
+        let last = found.last.clone().unwrap_or_else(Receipt::genesis);
+        let opened = Opened { last: found.last, torn_bytes: found.torn_bytes };
+        let buffer = Vec::new();
+        let log =
+            Self { path: path.to_owned(), file: found.file, end: found.end, last, buffer, poisoned: None };
+        Ok((log, opened))
+    }
+
+    /// Appends one object (its text, without a line break) with one `write`. It is not yet synced.
+    ///
+    /// The object's own fields should not be named `seq`, `prev` or `hash`.
+    pub fn append(&mut self, object: &str) -> Result<Receipt, LogError> {
+        self.check_sound()?;
+        self.say_what_it_continues()?;
+        self.append_line(object)
+    }
+
+    /// A file never starts in the middle of the chain without saying so.
+    fn say_what_it_continues(&mut self) -> Result<Option<Receipt>, LogError> {
+        if self.end > 0 || self.last.seq == 0 {
+            return Ok(None);
+        }
+        self.append_line(&continued(None, &self.last)).map(Some)
+    }
+
+    fn append_line(&mut self, object: &str) -> Result<Receipt, LogError> {
+        let fits = object.len() <= LINE_BYTES_MAX - SEAL_BYTES_MAX;
+        let receipt = line::seal(if fits { object } else { "" }, &self.last, &mut self.buffer)
+            .ok_or(LogError::NotAnObject)?;
+        let written = self.write_once();
+        let len = self.buffer.len() as u64;
+        if self.buffer.capacity() > BUFFER_KEPT_MAX {
+            self.buffer = Vec::new();
+        }
+        written?;
+        self.end += len;
+        self.last = receipt.clone();
+        Ok(receipt)
+    }
+
+    /// Opens the path anew: after somebody renamed the file away, and after an error. The chain continues: an empty file
+    /// gets a line that says what it continues, whose receipt is returned.
+    pub fn reopen(&mut self) -> Result<Option<Receipt>, LogError> {
+        let found = Found::open(&self.path)?;
+        if let Some(last) = &found.last
+            && *last != self.last
+        {
+            let why = "it is not the line that was appended last";
+            return Err(LogError::Damaged { path: self.path.clone(), at_byte: found.last_start, why });
+        }
+        (self.file, self.end, self.poisoned) = (found.file, found.end, None);
+        self.say_what_it_continues()
+    }
+
+    /// Renames the file to `aside` and goes on in a new one, whose first line names the old one and its end. There is no
+    /// moment without a file under the log's name. The old file is not synced: ask the syncer first.
+    pub fn rotate(&mut self, aside: &Path) -> Result<Receipt, LogError> {
+        self.check_ours()?;
+        let fresh = with_suffix(&self.path, ".new");
+        let mut buffer = Vec::new();
+        let object = continued(aside.file_name().and_then(|name| name.to_str()), &self.last);
+        let receipt = line::seal(&object, &self.last, &mut buffer).ok_or(LogError::NotAnObject)?;
+        let file = write_fresh(&fresh, &buffer).map_err(|source| io_error("create", &fresh, source))?;
+        fs::hard_link(&self.path, aside).map_err(|source| io_error("rotate to", aside, source))?;
+        if let Err(source) = fs::rename(&fresh, &self.path) {
+            // The second name goes again; if even that fails, two names for one file do no harm.
+            let _ = fs::remove_file(aside);
+            return Err(io_error("rotate", &self.path, source));
+        }
+        (self.file, self.end, self.poisoned) = (file, buffer.len() as u64, None);
+        self.last = receipt.clone();
+        whole::sync_folder_of(&self.path)
+            .map_err(|source| io_error("sync the folder of", &self.path, source))?;
+        Ok(receipt)
+    }
+
+    /// Lets an empty log continue a chain whose end is known from elsewhere, such as the newest rotated file. The line
+    /// that says so is the log's first. `None`, and nothing done, when the log has lines of its own.
+    pub fn continue_from(&mut self, last: Receipt) -> Result<Option<Receipt>, LogError> {
+        if self.last.seq > 0 {
+            return Ok(None);
+        }
+        self.last = last;
+        self.check_sound()?;
+        self.say_what_it_continues()
+    }
+
+    /// A second handle on the current file, for the syncer.
+    pub fn file(&self) -> Result<File, LogError> {
+        self.file.try_clone().map_err(|source| io_error("duplicate the handle of", &self.path, source))
+    }
+
+    /// The last line, if there is one.
+    #[must_use]
+    pub fn last(&self) -> Option<&Receipt> {
+        Some(&self.last).filter(|last| last.seq > 0)
+    }
+
+    /// How long the file is.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.end
+    }
+
+    fn check_sound(&self) -> Result<(), LogError> {
+        if let Some(why) = &self.poisoned {
+            return Err(LogError::Poisoned { path: self.path.clone(), why: why.clone() });
+        }
+        let found = self.file.metadata().map_err(|source| io_error("look at", &self.path, source))?.len();
+        if found != self.end {
+            return Err(LogError::Foreign { path: self.path.clone(), expected: self.end, found });
+        }
+        Ok(())
+    }
+
+    /// Whether the path still names the file that is open; only then may it be rotated.
+    fn check_ours(&self) -> Result<(), LogError> {
+        let failed = |source| io_error("look at", &self.path, source);
+        let ours = self.file.metadata().map_err(failed)?;
+        let named = fs::metadata(&self.path).map_err(failed)?;
+        if (ours.dev(), ours.ino()) == (named.dev(), named.ino()) {
+            return Ok(());
+        }
+        Err(failed(io::Error::new(io::ErrorKind::NotFound, "the file was renamed away; reopen first")))
+    }
+
+    /// Writes the buffer, all or nothing.
+    fn write_once(&mut self) -> Result<(), LogError> {
+        let Err(source) = whole::write_once(&mut self.file, &self.buffer) else { return Ok(()) };
+        if let Err(error) = self.file.set_len(self.end) {
+            self.poisoned = Some(format!("an append failed ({source}) and could not be cut back ({error})"));
+        }
+        Err(io_error("append to", &self.path, source))
+    }
+}
+
+/// A log file as it was found, with a torn last line already cut off.
+struct Found {
+    file: File,
+    end: u64,
+    last: Option<Receipt>,
+    last_start: u64,
+    torn_bytes: u64,
+}
+
+impl Found {
+    fn open(path: &Path) -> Result<Self, LogError> {
+        let failed = |source| io_error("open", path, source);
+        let mut options = OpenOptions::new();
+        let file = options.read(true).append(true).create(true).mode(0o600).open(path).map_err(failed)?;
+        let len = file.metadata().map_err(failed)?.len();
+        if len == 0 {
+            whole::sync_folder_of(path).map_err(failed)?;
+        }
+        let end = backward::end_of_whole_lines(&file, len).map_err(failed)?;
+        let (last_start, last) = match backward::line_before(&file, end).map_err(failed)? {
+            Some((at_byte, line)) => {
+                let damaged = |why| LogError::Damaged { path: path.to_owned(), at_byte, why };
+                (at_byte, Some(line::check(&line).map_err(damaged)?.receipt()))
+            }
+            None => (0, None),
+        };
+        if end < len {
+            let cut = file.set_len(end).and_then(|()| file.sync_all());
+            cut.map_err(|source| io_error("cut the torn end of", path, source))?;
+        }
+        Ok(Self { file, end, last, last_start, torn_bytes: len - end })
+    }
+}
+
+/// The object that opens a file in the middle of the chain.
+fn continued(previous_file: Option<&str>, last: &Receipt) -> String {
+    let previous_file = previous_file.map_or(serde_json::Value::Null, serde_json::Value::from);
+    format!(
+        r#"{}"previous_file":{previous_file},"previous_seq":{},"previous_hash":"{}"}}"#,
+        line::CONTINUES,
+        last.seq,
+        last.hash
+    )
+}
+
+fn write_fresh(path: &Path, bytes: &[u8]) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path)?;
+    whole::write_once(&mut file, bytes)?;
+    file.sync_all()?;
+    Ok(file)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn io_error(doing: &'static str, path: &Path, source: io::Error) -> LogError {
+    LogError::Io { doing, path: path.to_owned(), source }
+}

@@ -1,0 +1,89 @@
+//! Reading the log for people and for replay: by seq, or backwards until something fits.
+//!
+//! Absent: any judgement. Lines that cannot be taken apart are passed over; [`verify`](super::verify) is the judge.
+
+use super::{LINE_BYTES_MAX, backward, line};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// One answer of [`read`] holds no more than this, and at least one line.
+pub const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Up to `limit` lines after this seq (from the first when `None`), oldest first, without their newlines.
+pub fn read(path: &Path, after: Option<u64>, limit: usize) -> io::Result<Vec<String>> {
+    let mut file = File::open(path)?;
+    let after = after.unwrap_or(0);
+    let start = start_of_line_after(&file, after)?;
+    file.seek(SeekFrom::Start(start))?;
+    let mut reader = BufReader::new(file);
+    let (mut lines, mut bytes) = (Vec::new(), 0);
+    while lines.len() < limit
+        && let Some(line) = next_line(&mut reader)?
+    {
+        let Some(text) = text_after(line, after) else { continue };
+        bytes += text.len();
+        if bytes > READ_BYTES_MAX && !lines.is_empty() {
+            break;
+        }
+        lines.push(text);
+    }
+    Ok(lines)
+}
+
+/// The newest whole line that `pred` takes, looking from the end; the whole log is read when none does.
+pub fn last_line_where(path: &Path, mut pred: impl FnMut(&str) -> bool) -> io::Result<Option<String>> {
+    let file = File::open(path)?;
+    let mut end = backward::end_of_whole_lines(&file, file.metadata()?.len())?;
+    while let Some((start, line)) = backward::line_before(&file, end)? {
+        match String::from_utf8(line) {
+            Ok(text) if pred(&text) => return Ok(Some(text)),
+            _ => end = start,
+        }
+    }
+    Ok(None)
+}
+
+fn text_after(line: Vec<u8>, after: u64) -> Option<String> {
+    line::parse(&line).filter(|link| link.seq > after)?;
+    String::from_utf8(line).ok()
+}
+
+/// The next whole line without its newline; `None` at the end, a torn last line included.
+pub(super) fn next_line(reader: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    reader.take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line)?;
+    if line.pop_if(|byte| *byte == b'\n').is_some() {
+        return Ok(Some(line));
+    }
+    if line.len() > LINE_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is longer than the bound"));
+    }
+    Ok(None)
+}
+
+/// Where to start reading so as to miss no line after this seq: a search by halves, since seqs rise with the bytes.
+/// A line that cannot be taken apart ends the search; then more is read than needed, never less.
+fn start_of_line_after(file: &File, after: u64) -> io::Result<u64> {
+    let (mut low, mut high) = (0, backward::end_of_whole_lines(file, file.metadata()?.len())?);
+    // Everything before `low` is at or before `after`; what starts at `high` or later is after it.
+    while after > 0 && low < high {
+        let middle = low + (high - low) / 2;
+        let start = backward::end_of_whole_lines(file, middle)?;
+        let Some((end, seq)) = seq_at(file, start)? else { break };
+        if seq <= after {
+            low = end;
+        } else {
+            high = start;
+        }
+    }
+    Ok(low)
+}
+
+/// The seq of the line that starts here, and where the next one starts.
+fn seq_at(file: &File, start: u64) -> io::Result<Option<(u64, u64)>> {
+    let mut file = file;
+    file.seek(SeekFrom::Start(start))?;
+    let Some(line) = next_line(&mut BufReader::new(file))? else { return Ok(None) };
+    Ok(line::parse(&line).map(|link| (start + line.len() as u64 + 1, link.seq)))
+}

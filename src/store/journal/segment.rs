@@ -1,0 +1,236 @@
+//! One segment file: its header, its records, and how a new one comes into being.
+//!
+//! Promise: a record that `Reader` delivers is byte for byte the one that was appended. A segment appears under its
+//! name only when its header is on disk. Absent: any judgement whether damage may be cut away (`replay` has that).
+//!
+//! ```text
+//! header   "STALEDJ1" | format u32 | journal id 16 | first seq u64 | checksum 16      52 bytes, little endian
+//! record   len u32 | seq u64 | checksum 16 of seq and payload | payload               28 bytes and the payload
+//! ```
+
+use super::{JournalError, PAYLOAD_MAX};
+use crate::world::digest::blake3;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+pub(super) const HEADER_LEN: u64 = HEADER_BYTES as u64;
+const HEADER_BYTES: usize = 52;
+pub(super) const RECORD_HEAD_LEN: usize = 28;
+const MAGIC: [u8; 8] = *b"STALEDJ1";
+const FORMAT: u32 = 1;
+const CHECKSUM_LEN: usize = 16;
+const SEQ_LEN: usize = 8;
+
+/// What a segment says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) id: [u8; 16],
+    pub(super) first_seq: u64,
+}
+
+impl Header {
+    fn encode(self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(FORMAT.to_le_bytes());
+        bytes.extend(self.id);
+        bytes.extend(self.first_seq.to_le_bytes());
+        let sum = checksum(&bytes);
+        bytes.extend(sum);
+        bytes
+    }
+
+    fn decode(bytes: &[u8; HEADER_BYTES], path: &Path) -> Result<Self, JournalError> {
+        let (said, sum) = bytes.split_at(bytes.len() - CHECKSUM_LEN);
+        if said[..8] != MAGIC || sum != checksum(said) {
+            return Err(JournalError::damaged(path, 0, "the header of the segment is not what was written"));
+        }
+        let format = u32_at(said, 8);
+        if format != FORMAT {
+            return Err(JournalError::OtherFormat { segment: path.to_owned(), format });
+        }
+        let mut id = [0; 16];
+        id.copy_from_slice(&said[12..28]);
+        Ok(Self { id, first_seq: u64_at(said, 28) })
+    }
+}
+
+/// Appends one record to `buffer`.
+pub(super) fn encode_record(seq: u64, payload: &[u8], buffer: &mut Vec<u8>) {
+    let start = buffer.len();
+    buffer.extend(u32::try_from(payload.len()).unwrap_or(u32::MAX).to_le_bytes());
+    buffer.extend([0; CHECKSUM_LEN]);
+    buffer.extend(seq.to_le_bytes());
+    buffer.extend(payload);
+    // Seq and payload lie side by side for one pass of the checksum; then head and seq take their places.
+    let sum = checksum(&buffer[start + 4 + CHECKSUM_LEN..]);
+    buffer[start + 4..start + 12].copy_from_slice(&seq.to_le_bytes());
+    buffer[start + 12..start + RECORD_HEAD_LEN].copy_from_slice(&sum);
+}
+
+/// The seq of the record at the start of `bytes`, when it is whole and unaltered.
+fn decode_record(bytes: &[u8]) -> Option<u64> {
+    let head = bytes.get(..RECORD_HEAD_LEN)?;
+    let len = u32_at(head, 0) as usize;
+    let payload = bytes.get(RECORD_HEAD_LEN..RECORD_HEAD_LEN.checked_add(len)?)?;
+    let body = [&head[4..12], payload].concat();
+    (len <= PAYLOAD_MAX && checksum(&body) == head[12..]).then_some(u64_at(head, 4))
+}
+
+/// Whether a whole, unaltered record with a seq of at least `expected` stands anywhere behind the start of `tail`.
+pub(super) fn holds_a_record_behind(tail: &[u8], expected: u64) -> bool {
+    let most = expected.saturating_add((tail.len() / RECORD_HEAD_LEN) as u64);
+    let starts = 1..tail.len().saturating_sub(RECORD_HEAD_LEN - 1);
+    // The seq is a filter of 64 bits, so that hardly any place needs its checksum computed.
+    starts
+        .filter(|&start| (expected..=most).contains(&u64_at(tail, start + 4)))
+        .any(|start| decode_record(&tail[start..]).is_some())
+}
+
+/// Reads a segment's records in order.
+pub(super) struct Reader {
+    file: BufReader<File>,
+    path: PathBuf,
+    len: u64,
+    at: u64,
+    /// Seq and payload side by side, as the checksum wants them.
+    body: Vec<u8>,
+}
+
+impl Reader {
+    /// Opens a segment and reads its header; `None` when the file is too short to have one.
+    pub(super) fn open(path: &Path) -> Result<Option<(Header, Self)>, JournalError> {
+        let file = File::open(path).map_err(|source| JournalError::io("open", path, source))?;
+        let len = file.metadata().map_err(|source| JournalError::io("read", path, source))?.len();
+        if len < HEADER_LEN {
+            return Ok(None);
+        }
+        let mut file = BufReader::with_capacity(256 * 1024, file);
+        let mut header = [0; HEADER_BYTES];
+        file.read_exact(&mut header).map_err(|source| JournalError::io("read", path, source))?;
+        let header = Header::decode(&header, path)?;
+        let reader = Self { file, path: path.to_owned(), len, at: HEADER_LEN, body: Vec::new() };
+        Ok(Some((header, reader)))
+    }
+
+    /// Where the next record starts.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// How long the file was when it was opened.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// The next record; `None` at the end, and where no whole, unaltered record with this seq stands.
+    pub(super) fn next(&mut self, seq: u64) -> Result<Option<&[u8]>, JournalError> {
+        let left = self.len - self.at;
+        if left < RECORD_HEAD_LEN as u64 {
+            return Ok(None);
+        }
+        let mut head = [0; RECORD_HEAD_LEN];
+        self.file.read_exact(&mut head).map_err(|source| JournalError::io("read", &self.path, source))?;
+        let len = u32_at(&head, 0) as usize;
+        if len > PAYLOAD_MAX || len as u64 > left - RECORD_HEAD_LEN as u64 || u64_at(&head, 4) != seq {
+            return Ok(None);
+        }
+        self.body.resize(SEQ_LEN + len, 0);
+        let (seq_bytes, payload) = self.body.split_at_mut(SEQ_LEN);
+        seq_bytes.copy_from_slice(&head[4..12]);
+        self.file.read_exact(payload).map_err(|source| JournalError::io("read", &self.path, source))?;
+        if checksum(&self.body) != head[12..] {
+            return Ok(None);
+        }
+        self.at += (RECORD_HEAD_LEN + len) as u64;
+        Ok(Some(&self.body[SEQ_LEN..]))
+    }
+}
+
+/// The name of the segment that starts with this seq.
+pub(super) fn path_of(dir: &Path, first_seq: u64) -> PathBuf {
+    dir.join(format!("{first_seq:020}.seg"))
+}
+
+/// The name a segment has until it is whole.
+pub(super) fn half_made_path(segment: &Path) -> PathBuf {
+    segment.with_extension("seg.new")
+}
+
+/// Makes a segment aside with what `contents` appends to it, and syncs it; it is not in place yet.
+pub(super) fn make_aside(
+    path: &Path,
+    header: Header,
+    contents: impl FnOnce(&mut File) -> Result<(), JournalError>,
+) -> Result<PathBuf, JournalError> {
+    let aside = half_made_path(path);
+    let failed = |source| JournalError::io("create", &aside, source);
+    let mut options = OpenOptions::new();
+    let mut file =
+        options.write(true).create(true).truncate(true).mode(0o600).open(&aside).map_err(failed)?;
+    file.write_all(&header.encode()).map_err(failed)?;
+    contents(&mut file)?;
+    file.sync_all().map_err(failed)?;
+    Ok(aside)
+}
+
+/// Opens a segment that is in place, for appending.
+pub(super) fn open_to_append(path: &Path) -> Result<File, JournalError> {
+    OpenOptions::new().append(true).open(path).map_err(|source| JournalError::io("open", path, source))
+}
+
+/// Makes names that were created, moved or removed in this folder survive a power cut.
+pub(super) fn sync_dir(dir: &Path) -> Result<(), JournalError> {
+    File::open(dir)
+        .and_then(|folder| folder.sync_all())
+        .map_err(|source| JournalError::io("sync", dir, source))
+}
+
+/// The segments of a folder by first seq; half-made ones are removed on the way, everything else is left alone.
+pub(super) fn list(dir: &Path) -> Result<Vec<u64>, JournalError> {
+    let failed = |source| JournalError::io("list", dir, source);
+    let mut segments = Vec::new();
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        if let Some(stem) = name.strip_suffix(".seg.new").filter(|stem| is_seq(stem)) {
+            remove(&dir.join(format!("{stem}.seg.new")))?;
+        } else if let Some(stem) = name.strip_suffix(".seg").filter(|stem| is_seq(stem)) {
+            segments.extend(stem.parse::<u64>());
+        }
+    }
+    segments.sort_unstable();
+    Ok(segments)
+}
+
+/// Removes a file that holds nothing of its own.
+pub(super) fn remove(path: &Path) -> Result<(), JournalError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(JournalError::io("remove", path, error)),
+        _ => Ok(()),
+    }
+}
+
+fn is_seq(stem: &str) -> bool {
+    stem.len() == 20 && stem.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_LEN] {
+    let mut sum = [0; CHECKSUM_LEN];
+    sum.copy_from_slice(&blake3(bytes).as_bytes()[..CHECKSUM_LEN]);
+    sum
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut le = [0; 4];
+    le.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(le)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut le = [0; 8];
+    le.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(le)
+}

@@ -1,0 +1,68 @@
+//! Journal records back into the index: the same steps that the daemon took when they were told.
+
+use super::record::{Record, restored};
+use crate::index::storage::{Storage, StorageError};
+use crate::index::{Index, RegisterError};
+use crate::protocol::convert;
+use crate::protocol::refusal::Refusal;
+use crate::session::SessionId;
+use crate::session::moment::Moment;
+use crate::world::digest;
+
+/// A record cannot be applied.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReplayError {
+    /// It is not a record that this version knows.
+    #[error("journal record {seq} cannot be read: {source}")]
+    Record {
+        /// Which.
+        seq: u64,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// It says what could not have been told.
+    #[error("a journal record was refused: {0}")]
+    Refused(#[from] Refusal),
+    /// The index did not take it.
+    #[error(transparent)]
+    Register(#[from] RegisterError),
+    /// The index failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+pub(super) fn apply(index: &mut Index<impl Storage>, record: Record) -> Result<(), ReplayError> {
+    match record {
+        Record::Told { at, context } => {
+            let session = named(context.session.as_deref().unwrap_or_default())?;
+            let update = convert::update(*context, digest::blake3, session)?;
+            index.register(&update, usize::MAX, Moment::from_micros(at))?;
+        }
+        Record::Dropped { session } => {
+            if let Some(session) = index.session(&named(&session)?)? {
+                index.drop_session(session)?;
+            }
+        }
+        Record::Settled { session, adopted, never_fresh } => {
+            if let Some(session) = index.session(&named(&session)?)? {
+                let (adopted, never_fresh) = restored(&adopted, &never_fresh);
+                index.restore(session, &adopted, &never_fresh)?;
+            }
+        }
+        Record::Acknowledged { session, path, digest, at } => {
+            if let Some(session) = index.session(&named(&session)?)? {
+                index.acknowledge(session, &path.0, convert::digest(&digest)?, Moment::from_micros(at))?;
+            }
+        }
+        Record::Refuted { session, target, at } => {
+            if let Some(session) = index.session(&named(&session)?)? {
+                index.refute(session, &target.0, Moment::from_micros(at))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn named(session: &str) -> Result<SessionId, Refusal> {
+    convert::session(session)
+}
