@@ -239,7 +239,9 @@ impl Config {
             ("log.sync_interval_ms", self.log.sync_interval_ms, 1, 60_000),
         ];
         match bounds.iter().find(|(_, value, least, most)| value < least || value > most) {
-            Some((key, value, least, most)) => Err(format!("{key} is {value}; it must be from {least} to {most}")),
+            Some((key, value, least, most)) => {
+                Err(format!("{key} is {value}; it must be from {least} to {most}"))
+            }
             None => Ok(()),
         }
     }

@@ -7,4 +7,6 @@ pub mod protocol;
 pub mod world;
 pub mod store;
 pub mod config;
+pub mod daemon;
+pub mod client;
 pub mod agent;

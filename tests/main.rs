@@ -1,4 +1,8 @@
 //! The one test crate.
 
+mod daemon;
 mod gate;
+mod git_head;
+mod harness;
+mod store;
 mod transcripts;

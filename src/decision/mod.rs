@@ -14,8 +14,8 @@ use crate::index::view::{Line, View};
 use plan::{Branch, plan};
 use policy::Policy;
 use reason::{Code, Reason};
-use summary::TypedSummary;
 use std::path::PathBuf;
+use summary::TypedSummary;
 
 /// The three transitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -92,7 +92,9 @@ pub(super) fn branchable(branches: usize) -> Reason {
 pub(super) fn valid(counts: Counts, fork_blocked: bool) -> Reason {
     let held = match counts.stale + counts.unknown {
         0 => format!("All {} results and invariants are what the session saw", counts.rows),
-        doubtful => format!("Nothing critical changed; {doubtful} of {} are stale and must be dropped", counts.rows),
+        doubtful => {
+            format!("Nothing critical changed; {doubtful} of {} are stale and must be dropped", counts.rows)
+        }
     };
     if fork_blocked {
         let text = format!("{held}; the hypotheses share mutable state, so they are not run in parallel.");

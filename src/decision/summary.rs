@@ -46,7 +46,9 @@ pub(super) fn labels(lines: &[&Line]) -> Vec<PathBuf> {
 
 /// Critical first, then by label.
 fn reload(doubtful: &[&Line]) -> Vec<PathBuf> {
-    let readable = |line: &&&Line| line.exists && !matches!(line.source, Source::GitHead { .. } | Source::Volatile { .. });
+    let readable = |line: &&&Line| {
+        line.exists && !matches!(line.source, Source::GitHead { .. } | Source::Volatile { .. })
+    };
     let mut lines: Vec<(bool, PathBuf)> =
         doubtful.iter().filter(readable).map(|line| (!line.critical, line.label())).collect();
     lines.sort();

@@ -47,13 +47,32 @@ pack_struct!(FileFound { digest, also, stat, racy, canonical });
 pack_struct!(SourceKey { kind, path });
 pack_struct!(SourceState { key, found, readers, wanted });
 pack_struct!(Row {
-    no, role, id, tool, critical, captured_at, source, source_id, baseline, ever_fresh, refuted,
+    no,
+    role,
+    id,
+    tool,
+    critical,
+    captured_at,
+    source,
+    source_id,
+    baseline,
+    ever_fresh,
+    refuted,
 });
 pack_struct!(Mark { freshness, now, since });
 pack_struct!(Goal { statement, branchable, shares_mutable_state, hypotheses });
 pack_struct!(StoredFact { id, statement, evidence, sources, rows });
 pack_struct!(StoredHead {
-    session, user, agent, root, captured_at, goal, facts, decisions, open_questions, scratchpad_bytes,
+    session,
+    user,
+    agent,
+    root,
+    captured_at,
+    goal,
+    facts,
+    decisions,
+    open_questions,
+    scratchpad_bytes,
 });
 pack_struct!(Summary { rows, next_row, stale, unknown, noted, critical });
 pack_struct!(Totals { sessions, rows, sources });

@@ -74,6 +74,8 @@ impl FileFound {
     /// The file's digest in the given algorithm, if it was computed.
     #[must_use]
     pub fn digest_in(&self, algorithm: Algorithm) -> Option<Digest> {
-        std::iter::once(self.digest).chain(self.also.iter().copied()).find(|digest| digest.algorithm() == algorithm)
+        std::iter::once(self.digest)
+            .chain(self.also.iter().copied())
+            .find(|digest| digest.algorithm() == algorithm)
     }
 }

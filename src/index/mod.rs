@@ -20,7 +20,7 @@ pub mod view;
 mod tests;
 
 pub use codec::FORMAT;
-pub use register::{Refutation, Registered, RegisterError};
+pub use register::{Refutation, RegisterError, Registered};
 
 use crate::session::SessionId;
 use crate::session::digest::Algorithm;
@@ -323,7 +323,9 @@ impl<S: Storage> Index<S> {
         let new = news.then(|| Mark { freshness, now, since: at });
         let new = match (new, &old) {
             // The same finding again is no news: `since` stays.
-            (Some(new), Some(old)) if new.freshness == old.freshness && new.now == old.now => Some(old.clone()),
+            (Some(new), Some(old)) if new.freshness == old.freshness && new.now == old.now => {
+                Some(old.clone())
+            }
             (new, _) => new,
         };
         if new == old {
@@ -424,7 +426,9 @@ impl<S: Storage> Index<S> {
         for session in self.sessions()? {
             let marks = self.shelf.list::<Mark>(Table::Marks, &session.0.to_be_bytes())?;
             for (key, mark) in marks {
-                let (Freshness::Unknown(_), Some(no)) = (mark.freshness, shelf::mark_row(&key)) else { continue };
+                let (Freshness::Unknown(_), Some(no)) = (mark.freshness, shelf::mark_row(&key)) else {
+                    continue;
+                };
                 let source = self.shelf.row(session, no)?.and_then(|row| row.source_id);
                 undecided.extend(source.filter(|&source| !self.is_pending(source)));
             }
@@ -445,7 +449,8 @@ impl<S: Storage> Index<S> {
 impl Summary {
     fn count(&mut self, row: &Row, mark: Option<&Mark>, present: bool) {
         let Some(mark) = mark else { return };
-        let step = |counter: &mut u32| *counter = if present { *counter + 1 } else { counter.saturating_sub(1) };
+        let step =
+            |counter: &mut u32| *counter = if present { *counter + 1 } else { counter.saturating_sub(1) };
         match mark.freshness {
             Freshness::Fresh => step(&mut self.noted),
             Freshness::Stale(_) => step(&mut self.stale),

@@ -3,8 +3,8 @@
 //! A row replaced by id starts over. A source lives as long as somebody rests on it; the last reader to leave releases
 //! it, and the caller ends its watches.
 
-use super::freshness::judge;
 use super::found::Found;
+use super::freshness::judge;
 use super::row::{Baseline, Mark, Role, Row, RowNo, SessionNo};
 use super::shelf::{mark_key, source_key};
 use super::storage::{SourceState, Storage, StorageError, StoredFact, StoredHead, Summary, Table};
@@ -56,15 +56,29 @@ pub enum RegisterError {
 }
 
 impl<S: Storage> Index<S> {
+    /// Whether an update would be taken. What passes here is not refused by [`Index::register`].
+    pub fn admits(&self, update: &Update, rows_max: usize) -> Result<(), RegisterError> {
+        let known = self.session(&update.session)?;
+        if known.is_none() && update.root.is_none() {
+            return Err(RegisterError::NoSession(update.session.to_string()));
+        }
+        self.refuse_too_many(known, update, rows_max)
+    }
+
     /// Takes in what a client tells. The caller has passed a barrier, so what is settled is true of this moment.
-    pub fn register(&mut self, update: &Update, rows_max: usize, at: Moment) -> Result<Registered, RegisterError> {
+    pub fn register(
+        &mut self,
+        update: &Update,
+        rows_max: usize,
+        at: Moment,
+    ) -> Result<Registered, RegisterError> {
+        self.admits(update, rows_max)?;
         let known = self.session(&update.session)?;
         let root = match (known, &update.root) {
             (_, Some(root)) => root.clone(),
             (Some(session), None) => self.head(session)?.root,
             (None, None) => return Err(RegisterError::NoSession(update.session.to_string())),
         };
-        self.refuse_too_many(known, update, rows_max)?;
         self.clock.tick += 1;
         let mut released = Vec::new();
         let session = match known {
@@ -75,7 +89,8 @@ impl<S: Storage> Index<S> {
             Some(session) => session,
             None => self.open_session(update, &root)?,
         };
-        let mut step = Step { index: self, session, root, at, told: Vec::new(), checks: Vec::new(), released };
+        let mut step =
+            Step { index: self, session, root, at, told: Vec::new(), checks: Vec::new(), released };
         step.run(update)?;
         let Step { told, checks, released, .. } = step;
         self.shelf.flush()?;
@@ -96,7 +111,8 @@ impl<S: Storage> Index<S> {
         let told = update.results.iter().chain(&update.invariants);
         let ids: HashSet<&str> = told.map(|belief| belief.id.as_str()).collect();
         let removed: HashSet<&str> = update.remove.iter().map(String::as_str).collect();
-        let kept = held.iter().map(|row| row.id.as_str()).filter(|id| !ids.contains(id) && !removed.contains(id));
+        let kept =
+            held.iter().map(|row| row.id.as_str()).filter(|id| !ids.contains(id) && !removed.contains(id));
         let rows = kept.count() + ids.len();
         if rows > max { Err(RegisterError::TooManyRows { rows, max }) } else { Ok(()) }
     }
@@ -131,6 +147,11 @@ impl<S: Storage> Index<S> {
     /// The head of a session.
     pub fn head(&self, session: SessionNo) -> Result<StoredHead, StorageError> {
         self.shelf.must(Table::Heads, &session.0.to_be_bytes())
+    }
+
+    /// These rows of a session, in this order; those that are gone are left out.
+    pub fn rows_of(&self, session: SessionNo, numbers: &[RowNo]) -> Result<Vec<Row>, StorageError> {
+        numbers.iter().filter_map(|&no| self.shelf.row(session, no).transpose()).collect()
     }
 
     /// The rows of a session, by number.
@@ -209,7 +230,11 @@ impl<S: Storage> Index<S> {
         Ok(())
     }
 
-    fn recounted(&mut self, session: SessionNo, change: impl FnOnce(&mut Summary)) -> Result<(), StorageError> {
+    fn recounted(
+        &mut self,
+        session: SessionNo,
+        change: impl FnOnce(&mut Summary),
+    ) -> Result<(), StorageError> {
         let key = session.0.to_be_bytes();
         let mut summary: Summary = self.shelf.must(Table::Summaries, &key)?;
         change(&mut summary);
@@ -228,19 +253,19 @@ impl<S: Storage> Index<S> {
     }
 
     /// What a registration settled, told again after a restart: baselines that the daemon took itself, and the rows
-    /// that never were fresh.
+    /// that were fresh.
     pub fn restore(
         &mut self,
         session: SessionNo,
         adopted: &[(Role, String, Seen)],
-        never_fresh: &HashSet<(Role, String)>,
+        fresh: &HashSet<(Role, String)>,
     ) -> Result<(), StorageError> {
         for mut row in self.shelf.rows(session)? {
             let seen = adopted.iter().find(|(role, id, _)| *role == row.role && *id == row.id);
             if let (Baseline::Awaited | Baseline::Missed, Some((_, _, seen))) = (&row.baseline, seen) {
                 row.baseline = Baseline::Registration(seen.clone());
             }
-            row.ever_fresh |= !never_fresh.contains(&(row.role, row.id.clone()));
+            row.ever_fresh |= fresh.contains(&(row.role, row.id.clone()));
             self.shelf.put_row(session, row)?;
         }
         self.shelf.flush()
@@ -267,7 +292,8 @@ impl<S: Storage> Index<S> {
             want(&mut state, &Seen::Digest(digest));
             self.shelf.put(Table::Sources, &source_key(source), &state)?;
             let baseline = Baseline::Client(Seen::Digest(digest));
-            let acknowledged = Row { baseline, refuted: false, ever_fresh: false, captured_at: Some(at), ..row };
+            let acknowledged =
+                Row { baseline, refuted: false, ever_fresh: false, captured_at: Some(at), ..row };
             self.shelf.put_row(session, acknowledged)?;
             let check = self.suspect(source, &state, Depth::Bytes);
             checks.get_or_insert_with(Vec::new).push(check);
@@ -275,6 +301,29 @@ impl<S: Storage> Index<S> {
         self.clock.tick += 1;
         self.shelf.flush()?;
         Ok(checks)
+    }
+
+    /// Whether a session rests on the bytes at `path`, so that [`Index::acknowledge`] has something to say.
+    pub fn rests_on(&self, session: SessionNo, path: &Path) -> Result<bool, StorageError> {
+        let root = self.head(session)?.root;
+        let key = absolute(&root, path);
+        let rests = |row: &Row| match &row.source {
+            Source::File { path } | Source::Lockfile { path } => absolute(&root, path) == key,
+            _ => false,
+        };
+        Ok(self.shelf.rows(session)?.iter().any(rests))
+    }
+
+    /// Whether a session has such a fact, row or path, so that [`Index::refute`] has something to hit.
+    pub fn knows(&self, session: SessionNo, target: &Path) -> Result<bool, StorageError> {
+        let head = self.head(session)?;
+        let path = absolute(&head.root, target);
+        let known = |row: &Row| {
+            let by_path = row.source.path().is_some_and(|spelled| absolute(&head.root, spelled) == path);
+            by_path || Path::new(&row.id) == target
+        };
+        let fact = head.facts.iter().any(|fact| Path::new(&fact.id) == target);
+        Ok(fact || self.shelf.rows(session)?.iter().any(known))
     }
 
     /// A client says that what it believed failed in use. `target` is a fact's id, a row's id, or a path.
@@ -525,7 +574,8 @@ impl<S: Storage> Step<'_, S> {
         for source in &fact.sources {
             let path = absolute(&self.root, source);
             let root = self.root.clone();
-            let covers = |row: &&Row| row.source.path().is_some_and(|spelled| absolute(&root, spelled) == path);
+            let covers =
+                |row: &&Row| row.source.path().is_some_and(|spelled| absolute(&root, spelled) == path);
             let named = rows.values().find(|row| Path::new(&row.id) == source && row.role != Role::Tracked);
             let no = match named.or_else(|| rows.values().find(covers)) {
                 Some(row) => row.no,
@@ -585,4 +635,3 @@ fn add_new(held: &mut Vec<String>, told: &[String]) {
         }
     }
 }
-

@@ -38,7 +38,11 @@ impl<S: Storage> Shelf<S> {
     }
 
     /// Every value below a prefix, with its key.
-    pub(super) fn list<T: Pack>(&self, table: Table, prefix: &[u8]) -> Result<Vec<(Vec<u8>, T)>, StorageError> {
+    pub(super) fn list<T: Pack>(
+        &self,
+        table: Table,
+        prefix: &[u8],
+    ) -> Result<Vec<(Vec<u8>, T)>, StorageError> {
         let mut values = Vec::new();
         let mut bad = false;
         self.storage.scan(table, prefix, &mut |key, bytes| match pack::from_bytes(bytes) {
@@ -50,7 +54,8 @@ impl<S: Storage> Shelf<S> {
 
     /// What must be there because something else in the index says so.
     pub(super) fn must<T: Pack>(&self, table: Table, key: &[u8]) -> Result<T, StorageError> {
-        let missing = || StorageError { verb: "find", table, reason: "a key that must exist is missing".to_owned() };
+        let missing =
+            || StorageError { verb: "find", table, reason: "a key that must exist is missing".to_owned() };
         self.get(table, key)?.ok_or_else(missing)
     }
 

@@ -3,8 +3,8 @@
 //! The trait has two sides: sled for real, and [`Memory`] for simulations and for judging without a daemon. Whatever
 //! an implementation cannot do it must say; after an error nothing that was read from it may be believed.
 
-use super::row::{RowNo, SessionNo};
 use super::SourceKey;
+use super::row::{RowNo, SessionNo};
 use crate::session::SessionId;
 use crate::session::context::Goal;
 use crate::session::digest::Algorithm;
@@ -54,7 +54,12 @@ pub trait Storage {
     /// Removes a key; one that is not there is removed already.
     fn remove(&mut self, table: Table, key: &[u8]) -> Result<(), StorageError>;
     /// Calls `each` for every key that begins with `prefix`, in order.
-    fn scan(&self, table: Table, prefix: &[u8], each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StorageError>;
+    fn scan(
+        &self,
+        table: Table,
+        prefix: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<(), StorageError>;
 }
 
 /// Rows that share one value: keeps values below 4 KiB, where sled is fast, and a session of 40 results in three gets.
@@ -151,9 +156,16 @@ impl Storage for Memory {
         Ok(())
     }
 
-    fn scan(&self, table: Table, prefix: &[u8], each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StorageError> {
-        for ((_, key), value) in
-            self.tables.range((table, prefix.to_vec())..).take_while(|((t, key), _)| *t == table && key.starts_with(prefix))
+    fn scan(
+        &self,
+        table: Table,
+        prefix: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<(), StorageError> {
+        for ((_, key), value) in self
+            .tables
+            .range((table, prefix.to_vec())..)
+            .take_while(|((t, key), _)| *t == table && key.starts_with(prefix))
         {
             each(key, value);
         }

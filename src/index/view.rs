@@ -1,12 +1,12 @@
 //! The immutable answer about one session at one clock: everything a decision may look at.
 
-use super::clock::Clock;
-use super::freshness::{Cause, Doubt, Freshness};
-use super::found::Found;
-use super::row::{Baseline, Mark, Role, Row, SessionNo};
-use super::shelf::{mark_row, source_key};
-use super::storage::{SourceState, Storage, StorageError, StoredFact, StoredHead, Summary, Table};
 use super::Index;
+use super::clock::Clock;
+use super::found::Found;
+use super::freshness::{Cause, Doubt, Freshness};
+use super::row::{Baseline, Mark, Role, Row, SessionNo};
+use super::shelf::{mark_key, mark_row, source_key};
+use super::storage::{SourceState, Storage, StorageError, StoredFact, StoredHead, Summary, Table};
 use crate::session::context::Seen;
 use crate::session::moment::Moment;
 use crate::session::source::Source;
@@ -124,16 +124,25 @@ impl<S: Storage> Index<S> {
         let head: StoredHead = self.shelf.must(Table::Heads, &key)?;
         let unsure = blind.is_some() || self.suspects(session) > 0;
         let whole = unsure || matches!(listed, Listed::AllUpTo(max) if summary.rows <= max);
-        let mut lines = if whole { self.all_lines(session, blind)? } else { self.marked_lines(session, &summary)? };
+        let mut lines =
+            if whole { self.all_lines(session, blind)? } else { self.marked_lines(session, &summary)? };
         let counts = if unsure { count(&lines) } else { counts_of(&summary) };
         let facts = self.judged_facts(session, &head, &lines)?;
-        if matches!(listed, Listed::Doubtful) || !matches!(listed, Listed::AllUpTo(max) if summary.rows <= max) {
+        if matches!(listed, Listed::Doubtful)
+            || !matches!(listed, Listed::AllUpTo(max) if summary.rows <= max)
+        {
             keep_doubtful(&mut lines);
         }
         if lines.is_empty() {
             lines.extend(self.first_line(session)?);
         }
         Ok(Some(View { clock: self.clock.clone(), head, counts, lines, facts }))
+    }
+
+    /// The lines of these rows alone.
+    pub fn lines_of(&self, session: SessionNo, rows: &[Row]) -> Result<Vec<Line>, StorageError> {
+        let mark = |row: &Row| self.shelf.get::<Mark>(Table::Marks, &mark_key(session, row.no));
+        rows.iter().map(|row| self.line(row, mark(row)?.as_ref(), None)).collect()
     }
 
     fn all_lines(&self, session: SessionNo, blind: Option<Doubt>) -> Result<Vec<Line>, StorageError> {
@@ -179,9 +188,10 @@ impl<S: Storage> Index<S> {
             _ => known,
         };
         let found = match row.source_id {
-            Some(source) if freshness != Freshness::Fresh => {
-                self.shelf.get::<SourceState>(Table::Sources, &source_key(source))?.and_then(|state| state.found)
-            }
+            Some(source) if freshness != Freshness::Fresh => self
+                .shelf
+                .get::<SourceState>(Table::Sources, &source_key(source))?
+                .and_then(|state| state.found),
             _ => None,
         };
         Ok(Line {

@@ -29,7 +29,8 @@ pub fn update(context: wire::Context, hash: impl Fn(&[u8]) -> Digest, session: S
         return Err(Refusal::invalid_params("root must be an absolute path"));
     }
     let beliefs = |told: Vec<wire::Belief>, result: bool| -> Checked<Vec<Belief>> {
-        let told: Vec<Belief> = told.into_iter().map(|told| belief(told, result, &hash)).collect::<Checked<_>>()?;
+        let told: Vec<Belief> =
+            told.into_iter().map(|told| belief(told, result, &hash)).collect::<Checked<_>>()?;
         let mut ids = HashSet::new();
         match told.iter().find(|belief| !ids.insert(belief.id.as_str())) {
             Some(twice) => Err(Refusal::invalid_params(format!("the id {:?} stands twice", twice.id))),
@@ -138,10 +139,13 @@ fn seen(
         (Source::GitHead { .. }, Some(told), None) if told == "unborn" => Ok(Seen::Commit(None)),
         (Source::GitHead { .. }, Some(told), None) => {
             let commit = CommitId::parse(&told);
-            let commit = commit.ok_or_else(|| format!("{told:?} is not a commit id of 40 or 64 hexadecimal digits"))?;
+            let commit = commit
+                .ok_or_else(|| format!("{told:?} is not a commit id of 40 or 64 hexadecimal digits"))?;
             Ok(Seen::Commit(Some(commit)))
         }
-        (_, Some(told), None) if of_bytes => Ok(Seen::Digest(told.parse::<Digest>().map_err(|error| error.to_string())?)),
+        (_, Some(told), None) if of_bytes => {
+            Ok(Seen::Digest(told.parse::<Digest>().map_err(|error| error.to_string())?))
+        }
         (_, None, Some(content)) if of_bytes => Ok(Seen::Digest(hash(&bytes(content, encoding)?))),
         (_, None, None) => Ok(Seen::Unsaid),
         (_, Some(_), Some(_)) => Err("give a digest or content, not both".to_owned()),
@@ -275,5 +279,8 @@ pub fn seen_back(text: &str) -> Option<Seen> {
     if text == "unborn" {
         return Some(Seen::Commit(None));
     }
-    text.parse().map(Seen::Digest).ok().or_else(|| CommitId::parse(text).map(|commit| Seen::Commit(Some(commit))))
+    text.parse()
+        .map(Seen::Digest)
+        .ok()
+        .or_else(|| CommitId::parse(text).map(|commit| Seen::Commit(Some(commit))))
 }

@@ -81,7 +81,11 @@ mod tests {
             (&[b"never ends"[..3].as_ref()], &[], false),
         ];
         for (chunks, expected, too_long) in cases {
-            assert_eq!(feed(chunks), (expected.iter().map(|line| line.to_vec()).collect(), too_long), "{chunks:?}");
+            assert_eq!(
+                feed(chunks),
+                (expected.iter().map(|line| line.to_vec()).collect(), too_long),
+                "{chunks:?}"
+            );
         }
     }
 }

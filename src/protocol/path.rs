@@ -47,7 +47,9 @@ impl<'de> Deserialize<'de> for WirePath {
             Spelled::Text(text) => OsString::from(text),
             Spelled::Bytes(Bytes { bytes }) => {
                 let decoded = STANDARD.decode(bytes);
-                OsString::from_vec(decoded.map_err(|error| D::Error::custom(format!("bytes of a path: {error}")))?)
+                OsString::from_vec(
+                    decoded.map_err(|error| D::Error::custom(format!("bytes of a path: {error}")))?,
+                )
             }
         };
         if name.is_empty() || name.as_bytes().contains(&0) {
@@ -61,4 +63,3 @@ impl<'de> Deserialize<'de> for WirePath {
 pub(super) fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
     STANDARD.decode(text).map_err(|error| error.to_string())
 }
-

@@ -62,9 +62,10 @@ impl Source {
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Self::File { path } | Self::Absent { path } | Self::GitHead { path, .. } | Self::Lockfile { path } => {
-                Some(path)
-            }
+            Self::File { path }
+            | Self::Absent { path }
+            | Self::GitHead { path, .. }
+            | Self::Lockfile { path } => Some(path),
             Self::Volatile { .. } => None,
         }
     }

@@ -85,7 +85,11 @@ pub fn open(opening: &Opening<'_>) -> Result<Opened, StoreError> {
     };
     let aside = sled_index::set_aside(&folder, opening.stamp)
         .map_err(|source| StoreError::Folder { path: folder.clone(), source })?;
-    healed.push(format!("the index was set aside as {} and is made again from the journal: {}", aside.display(), doubt.0));
+    healed.push(format!(
+        "the index was set aside as {} and is made again from the journal: {}",
+        aside.display(),
+        doubt.0
+    ));
     match bring_up(opening, &folder) {
         Ok((index, journal, torn)) => opened(index, journal, torn, healed),
         Err(Hurdle::Store(error)) => Err(error),

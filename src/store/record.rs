@@ -35,9 +35,9 @@ pub enum Record {
         /// Baselines that the daemon's own look became.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         adopted: Vec<Adopted>,
-        /// Rows of the session that never were fresh.
+        /// Rows of the registration that were fresh.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        never_fresh: Vec<Named>,
+        fresh: Vec<Named>,
     },
     /// The agent's own write.
     Acknowledged {
@@ -112,29 +112,32 @@ impl From<RoleName> for Role {
     }
 }
 
-/// What the looks of a registration settled, from the rows as they are now.
+/// What the looks of a registration settled, from the rows that were told.
 #[must_use]
-pub fn settled(session: &str, rows: &[Row]) -> Record {
+pub fn settled(session: &str, told: &[Row]) -> Record {
     let named = |row: &Row| Named { role: row.role.into(), id: row.id.clone() };
-    let adopted = rows.iter().filter_map(|row| match &row.baseline {
+    let adopted = told.iter().filter_map(|row| match &row.baseline {
         Baseline::Registration(seen) => Some(Adopted { row: named(row), seen: seen_text(seen)? }),
         _ => None,
     });
     Record::Settled {
         session: session.to_owned(),
         adopted: adopted.collect(),
-        never_fresh: rows.iter().filter(|row| !row.ever_fresh).map(named).collect(),
+        fresh: told.iter().filter(|row| row.ever_fresh).map(named).collect(),
     }
 }
 
 /// The settled part of a record, in the index's words.
 #[must_use]
-pub fn restored(adopted: &[Adopted], never_fresh: &[Named]) -> (Vec<(Role, String, Seen)>, HashSet<(Role, String)>) {
+pub fn restored(
+    adopted: &[Adopted],
+    fresh: &[Named],
+) -> (Vec<(Role, String, Seen)>, HashSet<(Role, String)>) {
     let adopted = adopted.iter().filter_map(|adopted| {
         Some((adopted.row.role.into(), adopted.row.id.clone(), seen_back(&adopted.seen)?))
     });
-    let never_fresh = never_fresh.iter().map(|row| (row.role.into(), row.id.clone()));
-    (adopted.collect(), never_fresh.collect())
+    let fresh = fresh.iter().map(|row| (row.role.into(), row.id.clone()));
+    (adopted.collect(), fresh.collect())
 }
 
 impl Record {

@@ -43,10 +43,10 @@ pub(super) fn apply(index: &mut Index<impl Storage>, record: Record) -> Result<(
                 index.drop_session(session)?;
             }
         }
-        Record::Settled { session, adopted, never_fresh } => {
+        Record::Settled { session, adopted, fresh } => {
             if let Some(session) = index.session(&named(&session)?)? {
-                let (adopted, never_fresh) = restored(&adopted, &never_fresh);
-                index.restore(session, &adopted, &never_fresh)?;
+                let (adopted, fresh) = restored(&adopted, &fresh);
+                index.restore(session, &adopted, &fresh)?;
             }
         }
         Record::Acknowledged { session, path, digest, at } => {

@@ -52,9 +52,12 @@ impl SledIndex {
     /// The journal position up to which everything is applied.
     fn check(&mut self, id: [u8; 16]) -> Result<u64, StorageError> {
         let identity = identity(id);
-        let doubt = |reason: &str| StorageError { verb: "trust", table: Table::Meta, reason: reason.to_owned() };
+        let doubt =
+            |reason: &str| StorageError { verb: "trust", table: Table::Meta, reason: reason.to_owned() };
         match self.get(Table::Meta, IDENTITY)? {
-            None if self.trees.iter().all(sled::Tree::is_empty) => self.put(Table::Meta, IDENTITY, &identity)?,
+            None if self.trees.iter().all(sled::Tree::is_empty) => {
+                self.put(Table::Meta, IDENTITY, &identity)?
+            }
             None => return Err(doubt("it does not say what it is")),
             Some(held) if held == identity => {}
             Some(_) => return Err(doubt("it is of another format or of another journal")),
@@ -67,7 +70,8 @@ impl SledIndex {
 
     fn number(&self, key: &[u8]) -> Result<Option<u64>, StorageError> {
         let Some(bytes) = self.get(Table::Meta, key)? else { return Ok(None) };
-        let bytes = bytes.try_into().map_err(|_| failed("decode a number", Table::Meta, "not eight bytes"))?;
+        let bytes =
+            bytes.try_into().map_err(|_| failed("decode a number", Table::Meta, "not eight bytes"))?;
         Ok(Some(u64::from_be_bytes(bytes)))
     }
 
@@ -149,7 +153,12 @@ impl Storage for SledIndex {
         self.tree(table).remove(key).map(drop).map_err(|error| failed("remove", table, error))
     }
 
-    fn scan(&self, table: Table, prefix: &[u8], each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StorageError> {
+    fn scan(
+        &self,
+        table: Table,
+        prefix: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<(), StorageError> {
         for entry in self.tree(table).scan_prefix(prefix) {
             let (key, sealed) = entry.map_err(|error| failed("scan", table, error))?;
             each(&key, open_seal(table, &key, &sealed)?);
@@ -172,10 +181,19 @@ fn seal(key: &[u8], value: &[u8]) -> Vec<u8> {
     sealed
 }
 
-fn open_seal<'sealed>(table: Table, key: &[u8], sealed: &'sealed [u8]) -> Result<&'sealed [u8], StorageError> {
-    let (sum, value) =
-        sealed.split_at_checked(CHECKSUM_BYTES).ok_or_else(|| failed("read", table, "a value is cut short"))?;
-    if sum == checksum(key, value) { Ok(value) } else { Err(failed("read", table, "a value's checksum is wrong")) }
+fn open_seal<'sealed>(
+    table: Table,
+    key: &[u8],
+    sealed: &'sealed [u8],
+) -> Result<&'sealed [u8], StorageError> {
+    let (sum, value) = sealed
+        .split_at_checked(CHECKSUM_BYTES)
+        .ok_or_else(|| failed("read", table, "a value is cut short"))?;
+    if sum == checksum(key, value) {
+        Ok(value)
+    } else {
+        Err(failed("read", table, "a value's checksum is wrong"))
+    }
 }
 
 fn failed(verb: &'static str, table: Table, reason: impl std::fmt::Display) -> StorageError {

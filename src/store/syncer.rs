@@ -231,8 +231,6 @@ impl Shared {
                 return Some(ready);
             }
             if stopping {
-                // Under the same lock: nobody can slip a request in behind the last look.
-                queue.closed = true;
                 return None;
             }
             queue = match queue.slots.values().filter_map(|slot| slot.due).min() {
@@ -283,7 +281,8 @@ impl Shared {
     }
 }
 
-/// When the thread ends, for whatever reason, nobody is left waiting for it.
+/// When the thread ends, for whatever reason, nobody is left waiting for it: who slipped in behind its last look is
+/// answered here, who comes later is refused.
 struct Dart<'a>(&'a Shared);
 
 impl Drop for Dart<'_> {

@@ -6,7 +6,7 @@ use super::digest;
 use crate::index::found::{FileFound, Found, Stat};
 use crate::index::freshness::Doubt;
 use crate::session::digest::Algorithm;
-use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, Statx};
+use rustix::fs::{AtFlags, Mode, OFlags, Statx, StatxFlags};
 use rustix::time::ClockId;
 use std::fs::File;
 use std::os::fd::AsFd;

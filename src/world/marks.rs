@@ -129,8 +129,13 @@ impl Marks {
         let mut folder = key.to_vec();
         folder.push(b'/');
         let below = self.armed.range(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder));
-        let lost: Vec<Inode> =
-            self.armed.get_key_value(key).into_iter().chain(below).filter_map(|(_, armed)| armed.inode).collect();
+        let lost: Vec<Inode> = self
+            .armed
+            .get_key_value(key)
+            .into_iter()
+            .chain(below)
+            .filter_map(|(_, armed)| armed.inode)
+            .collect();
         for inode in lost {
             self.lose(inode);
         }
@@ -209,7 +214,13 @@ impl Marks {
 
     /// The kernel was asked: `before` and `after` are the inodes that stood at the path around the asking. `Err` when
     /// it is not certain which of them is heard; the path counts as not armed then.
-    pub(super) fn end_arming(&mut self, path: &Path, before: Option<Inode>, after: Option<Inode>, asked: bool) -> bool {
+    pub(super) fn end_arming(
+        &mut self,
+        path: &Path,
+        before: Option<Inode>,
+        after: Option<Inode>,
+        asked: bool,
+    ) -> bool {
         let key = path.as_os_str().as_bytes().to_vec();
         let Some(armed) = self.armed.get_mut(&key) else { return false };
         let certain = asked && before == after && after.is_some();

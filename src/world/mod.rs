@@ -135,7 +135,9 @@ impl World {
     pub fn rebuild(&mut self) -> Result<(), WorldError> {
         let refused = |source| WorldError::Cookies { folder: self.folder.clone(), source };
         self.cookies = Cookies::open(&self.folder).map_err(refused)?;
-        self.arms.rebuild("the watcher stopped answering and was made anew").map_err(|source| WorldError::Watcher { source })
+        self.arms
+            .rebuild("the watcher stopped answering and was made anew")
+            .map_err(|source| WorldError::Watcher { source })
     }
 
     /// Watches held in the kernel.

@@ -53,7 +53,7 @@ pub(super) fn replay(
         check_header(header, first_seq, id, &path)?;
         state.id = *id.insert(header.id);
         read_records(&mut reader, &mut state, next_first, each)?;
-        if false {
+        if next_first.is_some_and(|next| state.last_seq + 1 != next) {
             return Err(JournalError::damaged(&path, reader.at(), "a record is not what was written"));
         }
         state.end = reader.at();

@@ -1,0 +1,113 @@
+//! Connect, ask, answer: a plain blocking client.
+//!
+//! An answer enters a model's context, so it is believed only from a daemon of our own user (or of root, when systemd
+//! holds the socket), behind a folder that nobody else can write to.
+
+use crate::protocol::answer::Answer;
+use crate::protocol::refusal::Refusal;
+use crate::protocol::request;
+use serde::Serialize;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long to wait for an answer. A registration of many files is the slowest thing that can be asked.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// No answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens.
+    #[error("no daemon answers at {} ({source}); start one with `staled serve`", socket.display())]
+    NoDaemon {
+        /// Where it was looked for.
+        socket: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Whoever listens may be somebody else.
+    #[error("{} is not trusted: {why}", socket.display())]
+    NotTrusted {
+        /// Where.
+        socket: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// The connection broke.
+    #[error("the daemon at {} went away: {source}", socket.display())]
+    Broken {
+        /// Where.
+        socket: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The daemon answered what cannot be an answer.
+    #[error("the daemon answered what is not an answer: {0}")]
+    Nonsense(String),
+    /// The daemon refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+/// A connection to the daemon.
+#[derive(Debug)]
+pub struct Client {
+    socket: PathBuf,
+    reader: BufReader<UnixStream>,
+    writer: UnixStream,
+    next_id: u64,
+}
+
+impl Client {
+    /// Connects to the daemon behind a socket.
+    pub fn connect(socket: &Path) -> Result<Self, ClientError> {
+        let no_daemon = |source| ClientError::NoDaemon { socket: socket.to_owned(), source };
+        let stream = UnixStream::connect(socket).map_err(no_daemon)?;
+        trust(socket, &stream).map_err(|why| ClientError::NotTrusted { socket: socket.to_owned(), why })?;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(no_daemon)?;
+        let writer = stream.try_clone().map_err(no_daemon)?;
+        Ok(Self { socket: socket.to_owned(), reader: BufReader::new(stream), writer, next_id: 1 })
+    }
+
+    /// Asks, and waits for the answer: JSON text.
+    pub fn ask(&mut self, method: &str, params: &impl Serialize) -> Result<String, ClientError> {
+        let id = self.next_id;
+        self.next_id += 1;
+        let mut line = request::line(id, method, params);
+        line.push('\n');
+        let socket = self.socket.clone();
+        let broken = |source| ClientError::Broken { socket: socket.clone(), source };
+        self.writer.write_all(line.as_bytes()).map_err(broken)?;
+        let mut answer = String::new();
+        if self.reader.read_line(&mut answer).map_err(broken)? == 0 {
+            return Err(broken(io::ErrorKind::UnexpectedEof.into()));
+        }
+        let parsed: Answer =
+            serde_json::from_str(&answer).map_err(|error| ClientError::Nonsense(error.to_string()))?;
+        match (parsed.id, parsed.result, parsed.error) {
+            (_, _, Some(refusal)) => Err(refusal.into()),
+            (Some(answered), Some(result), None) if answered == id => Ok(result.get().to_owned()),
+            _ => Err(ClientError::Nonsense("it carries no result for this request".to_owned())),
+        }
+    }
+}
+
+fn trust(socket: &Path, stream: &UnixStream) -> Result<(), String> {
+    let own = rustix::process::geteuid().as_raw();
+    let peer = rustix::net::sockopt::socket_peercred(stream).map_err(|error| error.to_string())?;
+    let peer = peer.uid.as_raw();
+    if peer != own && peer != 0 {
+        return Err(format!("its server runs as uid {peer}, and we as {own}"));
+    }
+    let folder = socket.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let found = std::fs::metadata(folder).map_err(|error| error.to_string())?;
+    if found.uid() != own && found.uid() != 0 {
+        return Err(format!("its folder belongs to uid {}", found.uid()));
+    }
+    if found.mode() & 0o022 != 0 {
+        return Err(format!("others may write to its folder (mode {:o})", found.mode() & 0o7777));
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! One connection: lines in, answers out in any order, every wait bounded.
+//!
+//! When too many requests are unanswered the connection is not read any further, and the kernel's buffer tells the
+//! client to wait. Broken framing, a line that takes too long, or an answer that nobody reads ends the connection and
+//! nothing else; so does a panic in a handler.
+
+use super::request::answer;
+use super::{Command, Daemon};
+use crate::config::Server;
+use crate::protocol::answer::refusal_line;
+use crate::protocol::frame::{Lines, TooLong};
+use crate::protocol::refusal::Refusal;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// Bytes asked of the kernel at once.
+const READ_BYTES: usize = 16 * 1024;
+
+pub(super) async fn converse(daemon: Arc<Daemon>, stream: UnixStream, stop: watch::Receiver<Command>) {
+    let options = daemon.config().server.clone();
+    let (reader, writer) = stream.into_split();
+    let lines = Lines::new(options.request_bytes_max);
+    let connection = Connection {
+        daemon,
+        options,
+        reader,
+        writer,
+        lines,
+        stop,
+        answers: JoinSet::new(),
+        line_since: None,
+    };
+    connection.run().await;
+}
+
+struct Connection {
+    daemon: Arc<Daemon>,
+    options: Server,
+    reader: OwnedReadHalf,
+    writer: OwnedWriteHalf,
+    lines: Lines,
+    stop: watch::Receiver<Command>,
+    answers: JoinSet<Option<String>>,
+    line_since: Option<Instant>,
+}
+
+/// What a connection waits for.
+enum Event {
+    Answer(Option<String>),
+    Read(std::io::Result<usize>),
+    Impatient,
+    Stop,
+}
+
+/// Why a connection ends.
+enum End {
+    Closed,
+    Said(String),
+}
+
+impl Connection {
+    async fn run(mut self) {
+        let end = loop {
+            match self.step().await {
+                Ok(()) => {}
+                Err(end) => break end,
+            }
+        };
+        // What was asked is answered even when nothing more is read.
+        while let Some(answer) = self.answers.join_next().await {
+            if self.write(answer.ok().flatten()).await.is_err() {
+                return;
+            }
+        }
+        if let End::Said(line) = end {
+            // The connection ends either way.
+            let _ = self.write(Some(line)).await;
+        }
+    }
+
+    async fn step(&mut self) -> Result<(), End> {
+        let may_read = self.answers.len() < self.options.pending_max;
+        if may_read && self.take_line()? {
+            return Ok(());
+        }
+        let patience = self.patience();
+        self.lines.buffer().reserve(READ_BYTES);
+        let event = tokio::select! {
+            biased;
+            Some(answer) = self.answers.join_next() => Event::Answer(answer.ok().flatten()),
+            read = self.reader.read_buf(self.lines.buffer()), if may_read => Event::Read(read),
+            () = tokio::time::sleep(patience), if may_read => Event::Impatient,
+            _ = self.stop.wait_for(|command| *command == Command::Stop) => Event::Stop,
+        };
+        match event {
+            Event::Answer(answer) => self.write(answer).await,
+            Event::Read(Ok(0) | Err(_)) | Event::Stop => Err(End::Closed),
+            Event::Read(Ok(_)) => {
+                self.line_since.get_or_insert_with(Instant::now);
+                Ok(())
+            }
+            Event::Impatient => Err(self.impatient()),
+        }
+    }
+
+    /// Begins to answer the next whole line, if there is one.
+    fn take_line(&mut self) -> Result<bool, End> {
+        match self.lines.next_line() {
+            Ok(Some(line)) => {
+                self.line_since = self.lines.is_inside_line().then(Instant::now);
+                let daemon = Arc::clone(&self.daemon);
+                self.answers.spawn(async move { answer(daemon, line).await });
+                Ok(true)
+            }
+            Ok(None) => Ok(false),
+            Err(TooLong) => {
+                let max = self.options.request_bytes_max;
+                let why = format!("the line is longer than {max} bytes, which is server.request_bytes_max");
+                Err(End::Said(refusal_line(None, &Refusal::application("too_large", why))))
+            }
+        }
+    }
+
+    /// How long to wait for the next byte: for the rest of a line, or for the next request.
+    fn patience(&self) -> Duration {
+        match self.line_since {
+            Some(since) => {
+                Duration::from_millis(self.options.line_timeout_ms).saturating_sub(since.elapsed())
+            }
+            None if self.answers.is_empty() => Duration::from_millis(self.options.idle_timeout_ms),
+            // Somebody who waits for an answer is not idle.
+            None => Duration::from_secs(60 * 60),
+        }
+    }
+
+    fn impatient(&self) -> End {
+        if self.line_since.is_none() {
+            return End::Closed;
+        }
+        let ms = self.options.line_timeout_ms;
+        let why = format!("the line did not end within {ms} ms, which is server.line_timeout_ms");
+        End::Said(refusal_line(None, &Refusal::invalid_request(why)))
+    }
+
+    async fn write(&mut self, answer: Option<String>) -> Result<(), End> {
+        let Some(mut line) = answer else { return Ok(()) };
+        // Answers that are ready go out together: one system call for a pipelined client.
+        while let Some(Ok(Some(next))) = self.answers.try_join_next() {
+            line.push_str(&next);
+        }
+        let bound = Duration::from_millis(self.options.write_timeout_ms);
+        match tokio::time::timeout(bound, self.writer.write_all(line.as_bytes())).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(End::Closed),
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! The loop; sole owner of the index, the journal and the eyes.
+//!
+//! World before requests: each turn takes what happened, applies it, and only then runs what was waiting. A request is
+//! served after a cookie made later than the request has come back; one cookie serves everybody who waits for it.
+
+use super::Fatal;
+use super::clock;
+use super::handle::{EngineHandle, Message, Need, Sight, Work};
+use super::log::Log;
+use crate::config::Config;
+use crate::index::freshness::Doubt;
+use crate::index::row::SessionNo;
+use crate::index::storage::StorageError;
+use crate::index::view::{Listed, View};
+use crate::index::{Check, Depth, Index};
+use crate::protocol::refusal::Refusal;
+use crate::session::SessionId;
+use crate::store::Ledger;
+use crate::store::record::Record;
+use crate::store::sled_index::SledIndex;
+use crate::store::syncer::Synced;
+use crate::world::{Batch, Cookie, World};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+/// Checks of one registration that are few enough to pass others in the queue.
+const URGENT_CHECKS_MAX: usize = 256;
+
+/// The engine.
+pub(super) struct Engine {
+    pub(super) index: Index<SledIndex>,
+    pub(super) ledger: Ledger,
+    pub(super) world: World,
+    pub(super) health: Health,
+    log: Log,
+    wake: Arc<Notify>,
+    inbox: mpsc::UnboundedReceiver<Message>,
+    queued: Vec<Waiter>,
+    flight: Option<Flight>,
+    verifying: Vec<Waiter>,
+    cookie_max: Duration,
+    retry: Duration,
+    retry_at: Option<Instant>,
+    stopping: bool,
+    /// Why the index may not be read any more.
+    failed: Option<String>,
+}
+
+/// What happened to the engine so far.
+#[derive(Debug, Default)]
+pub(super) struct Health {
+    pub(super) gaps: u64,
+    pub(super) last_gap: Option<String>,
+    /// Why nothing can be seen at the moment.
+    pub(super) blind: Option<String>,
+}
+
+struct Waiter {
+    need: Need,
+    session: Option<SessionNo>,
+    deadline: Instant,
+    work: Work,
+}
+
+/// A cookie on its way, and who waits for it.
+struct Flight {
+    cookie: Cookie,
+    since: Instant,
+    waiters: Vec<Waiter>,
+}
+
+impl Engine {
+    pub(super) fn new(
+        index: Index<SledIndex>,
+        ledger: Ledger,
+        world: World,
+        wake: Arc<Notify>,
+        log: Log,
+        config: &Config,
+    ) -> (Self, EngineHandle) {
+        let (handle, inbox) = EngineHandle::new();
+        let engine = Self {
+            index,
+            ledger,
+            world,
+            health: Health::default(),
+            log,
+            wake,
+            inbox,
+            queued: Vec::new(),
+            flight: None,
+            verifying: Vec::new(),
+            cookie_max: Duration::from_millis(config.verify.cookie_ms_max),
+            retry: Duration::from_millis(config.verify.retry_ms),
+            retry_at: None,
+            stopping: false,
+            failed: None,
+        };
+        (engine, handle)
+    }
+
+    /// Lives until told to stop, or until the index fails. Whoever waits then learns that the daemon is stopping.
+    pub(super) async fn run(mut self, checks: Vec<Check>) -> Result<(), Fatal> {
+        // The watcher was just started, which the world reports as a gap: it is the one that everything is woken in.
+        let _ = self.world.take();
+        self.world.verify(checks, false);
+        while !self.stopping {
+            self.turn()?;
+            if let Some(why) = self.failed.take() {
+                return Err(Fatal::Engine(why));
+            }
+            self.rest().await;
+        }
+        self.index.storage_mut().flush()?;
+        Ok(())
+    }
+
+    fn turn(&mut self) -> Result<(), StorageError> {
+        let batch = self.world.take();
+        self.absorb(&batch)?;
+        self.land(&batch);
+        self.drain_inbox();
+        self.launch();
+        self.release()?;
+        self.expire()
+    }
+
+    /// Sleeps until something happened, somebody asks, or a deadline passes.
+    async fn rest(&mut self) {
+        let next = self.next_deadline();
+        let timer = async {
+            match next {
+                Some(at) => tokio::time::sleep_until(at.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.wake.notified() => {}
+            message = self.inbox.recv() => match message {
+                Some(message) => self.take_in(message),
+                None => self.stopping = true,
+            },
+            () = timer => {}
+        }
+    }
+
+    fn absorb(&mut self, batch: &Batch) -> Result<(), StorageError> {
+        if let Some(why) = &batch.gap {
+            self.begin_epoch(why)?;
+        }
+        if !batch.moved.is_empty() {
+            let moved = batch.moved.iter().map(|(&source, &depth)| (source, depth));
+            let checks = self.index.touch(moved)?;
+            self.world.verify(checks, false);
+        }
+        if !batch.answers.is_empty() {
+            let unsure =
+                |found: &crate::index::found::Found| matches!(found, crate::index::found::Found::Unknown(_));
+            if batch.answers.iter().any(|answer| unsure(&answer.found)) {
+                self.retry_at.get_or_insert(Instant::now() + self.retry);
+            }
+            let outcome = self.index.settle(batch.answers.clone(), clock::now())?;
+            for change in &outcome.changed {
+                tracing::debug!(id = %change.id, from = ?change.from, to = ?change.to, "changed");
+            }
+        }
+        Ok(())
+    }
+
+    /// Events were, or may have been, lost: a new epoch, everything suspect, every watch made again.
+    fn begin_epoch(&mut self, why: &str) -> Result<(), StorageError> {
+        let epoch = clock::new_epoch();
+        tracing::warn!(%epoch, why, "gap");
+        self.health.gaps += 1;
+        self.health.last_gap = Some(why.to_owned());
+        if let Err(error) = self.log.event("gap", &[("epoch", &epoch), ("why", why)]) {
+            tracing::error!(%error, "the gap could not be logged");
+        }
+        let checks = self.index.lose_sync(&epoch)?;
+        self.world.verify(checks, false);
+        // A cookie made before the gap may have been lost in it. Whoever waited for it waits for the next one.
+        if let Some(flight) = self.flight.take() {
+            self.queued.extend(flight.waiters);
+        }
+        Ok(())
+    }
+
+    /// A cookie that came back lets those through who waited for it.
+    fn land(&mut self, batch: &Batch) {
+        let Some(flight) = self.flight.take_if(|flight| flight.cookie.is_among(batch)) else { return };
+        self.health.blind = None;
+        for waiter in flight.waiters {
+            self.passed(waiter);
+        }
+    }
+
+    fn passed(&mut self, waiter: Waiter) {
+        match &waiter.need {
+            Need::Nothing | Need::Barrier | Need::Everything => self.verifying.push(waiter),
+            Need::Settled(name) => {
+                let session = self.index.session(name).ok().flatten();
+                self.verifying.push(Waiter { session, ..waiter });
+                if let Some(session) = session {
+                    self.hurry(session);
+                }
+            }
+        }
+    }
+
+    /// Somebody waits for this session: its looks pass all others.
+    fn hurry(&mut self, session: SessionNo) {
+        if self.index.suspects(session) == 0 {
+            return;
+        }
+        let Ok(sources) = self.index.awaited(session) else { return };
+        let checks = sources.into_iter().filter_map(|source| self.index.ask_again(source).ok().flatten());
+        self.world.verify(checks.collect(), true);
+    }
+
+    fn drain_inbox(&mut self) {
+        while let Ok(message) = self.inbox.try_recv() {
+            self.take_in(message);
+        }
+    }
+
+    fn take_in(&mut self, message: Message) {
+        match message {
+            Message::Stop => self.stopping = true,
+            Message::When { need: Need::Nothing, work, .. } => work(self, Sight::Clear),
+            Message::When { need: need @ Need::Everything, deadline, work } => {
+                self.verifying.push(Waiter { need, session: None, deadline, work });
+            }
+            Message::When { need, deadline, work } => {
+                self.queued.push(Waiter { need, session: None, deadline, work });
+            }
+        }
+    }
+
+    /// Makes a cookie for everybody who is waiting, unless one is on its way.
+    fn launch(&mut self) {
+        if self.flight.is_some() || self.queued.is_empty() {
+            return;
+        }
+        match self.world.cookie() {
+            Ok(cookie) => {
+                let waiters = std::mem::take(&mut self.queued);
+                self.flight = Some(Flight { cookie, since: Instant::now(), waiters });
+            }
+            Err(error) => self.health.blind = Some(format!("no cookie can be made: {error}")),
+        }
+    }
+
+    /// Runs the work of those whose sources are verified.
+    fn release(&mut self) -> Result<(), StorageError> {
+        let all_settled = self.index.pending_len() == 0;
+        let index = &self.index;
+        let ready = |waiter: &mut Waiter| match waiter.need {
+            Need::Everything => all_settled,
+            _ => waiter.session.is_none_or(|session| index.suspects(session) == 0),
+        };
+        let ready: Vec<Waiter> = self.verifying.extract_if(.., ready).collect();
+        for waiter in ready {
+            (waiter.work)(self, Sight::Clear);
+        }
+        Ok(())
+    }
+
+    /// Runs the work of those whose deadline has passed, and makes a watcher that does not answer anew.
+    fn expire(&mut self) -> Result<(), StorageError> {
+        let now = Instant::now();
+        let late = |waiter: &mut Waiter| waiter.deadline <= now;
+        let unsettled: Vec<Waiter> = self.verifying.extract_if(.., late).collect();
+        let mut blind: Vec<Waiter> = self.queued.extract_if(.., late).collect();
+        if let Some(flight) = &mut self.flight {
+            blind.extend(flight.waiters.extract_if(.., late));
+        }
+        for waiter in unsettled {
+            (waiter.work)(self, Sight::Unsettled);
+        }
+        for waiter in blind {
+            (waiter.work)(self, Sight::Blind);
+        }
+        if self.flight.as_ref().is_some_and(|flight| now >= flight.since + self.cookie_max) {
+            self.rebuild_world();
+        }
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.look_again()?;
+        }
+        Ok(())
+    }
+
+    fn rebuild_world(&mut self) {
+        if let Some(flight) = self.flight.take() {
+            self.queued.extend(flight.waiters);
+        }
+        match self.world.rebuild() {
+            Ok(()) => self.health.blind = None,
+            Err(error) => {
+                tracing::error!(%error, "the watcher could not be made anew");
+                self.health.blind = Some(error.to_string());
+            }
+        }
+    }
+
+    /// Looks again at what could not be told, and at nothing when everything is told.
+    fn look_again(&mut self) -> Result<(), StorageError> {
+        let undecided = self.index.undecided()?;
+        self.retry_at = (!undecided.is_empty()).then(|| Instant::now() + self.retry);
+        if !undecided.is_empty() {
+            let checks = self.index.touch(undecided.into_iter().map(|source| (source, Depth::Names)))?;
+            self.world.verify(checks, false);
+        }
+        Ok(())
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let waiting = self.queued.iter().chain(&self.verifying);
+        let flying = self.flight.iter().flat_map(|flight| &flight.waiters);
+        let deadlines = waiting.chain(flying).map(|waiter| waiter.deadline);
+        let cookie = self.flight.as_ref().map(|flight| flight.since + self.cookie_max);
+        // A cookie that could not be made is tried again soon.
+        let again = (self.flight.is_none() && !self.queued.is_empty())
+            .then(|| Instant::now() + Duration::from_millis(20));
+        deadlines.chain(cookie).chain(again).chain(self.retry_at).min()
+    }
+
+    /// Journals a record and applies it. An index that fails between the two is not read again: the process ends, and
+    /// the next start makes it anew from the journal.
+    pub(super) fn journaled<T, E: Into<Refusal>>(
+        &mut self,
+        record: &Record,
+        apply: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, Refusal> {
+        let seq = self.ledger.append(record)?;
+        let applied = self.index.storage_mut().begin(seq).map_err(Refusal::from).and_then(|()| {
+            let applied = apply(self).map_err(Into::into)?;
+            self.index.storage_mut().commit(seq)?;
+            Ok(applied)
+        });
+        if let Err(refusal) = &applied {
+            self.failed = Some(refusal.message.clone());
+        }
+        applied
+    }
+
+    /// Told when everything journaled so far is on disk.
+    pub(super) fn synced(&self) -> oneshot::Receiver<Synced> {
+        let (sender, receiver) = oneshot::channel();
+        // Whoever waited may have gone away.
+        self.ledger.sync(Box::new(move |synced| drop(sender.send(synced))));
+        receiver
+    }
+
+    /// Has what a registration brought verified, and ends the watches of what it released.
+    pub(super) fn follow(&mut self, checks: Vec<Check>, released: &[crate::index::SourceId]) {
+        self.world.unfollow(released);
+        let urgent = checks.len() <= URGENT_CHECKS_MAX;
+        self.world.verify(checks, urgent);
+    }
+
+    /// The view of a session as far as it could be seen.
+    pub(super) fn view(
+        &self,
+        name: &SessionId,
+        listed: Listed,
+        sight: Sight,
+    ) -> Result<Option<View>, StorageError> {
+        let blind = (sight == Sight::Blind).then_some(Doubt::WatcherDead);
+        match self.index.session(name)? {
+            Some(session) => self.index.view(session, listed, blind),
+            None => Ok(None),
+        }
+    }
+
+    /// What is wrong and not mended yet.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let mut problems: Vec<String> = self.health.blind.iter().cloned().collect();
+        let unknown: HashSet<_> = self.index.undecided().unwrap_or_default().into_iter().collect();
+        if !unknown.is_empty() {
+            problems
+                .push(format!("{} sources cannot be verified; see `staled status SESSION`", unknown.len()));
+        }
+        problems.extend(self.log.failed());
+        problems
+    }
+}

@@ -1,0 +1,135 @@
+//! State and runtime folders: found, made, checked to be ours, and claimed for one daemon.
+
+use rustix::fs::{Mode, OFlags};
+use std::fs::{DirBuilder, File, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Where a daemon keeps its state and its socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folders {
+    /// Journal, index, decision log, forks.
+    pub state: PathBuf,
+    /// Socket, cookies, pid file.
+    pub runtime: PathBuf,
+    /// The socket.
+    pub socket: PathBuf,
+}
+
+/// A folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// Nothing says where it should be.
+    #[error("nowhere to put the {what} folder: set {variable}, or HOME")]
+    Nowhere {
+        /// `state` or `runtime`.
+        what: &'static str,
+        /// The variable that would say.
+        variable: &'static str,
+    },
+    /// It cannot be made or opened.
+    #[error("cannot use the folder {}: {source}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Somebody else could write there.
+    #[error("{} must be a folder of uid {uid} that nobody else may enter (chmod 700); it belongs to uid {owner} with mode {mode:o}", path.display())]
+    NotOurs {
+        /// Which.
+        path: PathBuf,
+        /// Who we are.
+        uid: u32,
+        /// Whose it is.
+        owner: u32,
+        /// What others may do.
+        mode: u32,
+    },
+    /// Another daemon holds the state.
+    #[error("another daemon is running on {}", path.display())]
+    Taken {
+        /// Whose lock.
+        path: PathBuf,
+    },
+}
+
+/// Keeps the state claimed as long as it lives.
+#[derive(Debug)]
+pub(super) struct Claim {
+    _lock: File,
+}
+
+impl Folders {
+    /// The usual places: what systemd says, else what XDG says, else below HOME. Never /tmp.
+    pub fn usual() -> Result<Self, FolderError> {
+        let state = variable("STATE_DIRECTORY")
+            .or_else(|| variable("XDG_STATE_HOME").map(|folder| folder.join("staled")))
+            .or_else(|| variable("HOME").map(|home| home.join(".local/state/staled")))
+            .ok_or(FolderError::Nowhere { what: "state", variable: "XDG_STATE_HOME" })?;
+        let runtime = usual_runtime().unwrap_or_else(|| state.join("run"));
+        Ok(Self { socket: runtime.join("staled.sock"), state, runtime })
+    }
+
+    /// Both folders below one, for tests and trials.
+    #[must_use]
+    pub fn below(folder: &Path) -> Self {
+        let runtime = folder.join("run");
+        Self { state: folder.join("state"), socket: runtime.join("staled.sock"), runtime }
+    }
+
+    /// Where the cookies are.
+    #[must_use]
+    pub fn cookies(&self) -> PathBuf {
+        self.runtime.join("cookies")
+    }
+
+    /// Makes the folders, checks that they are ours, and claims the state. A second daemon touches nothing.
+    pub(super) fn claim(&self) -> Result<Claim, FolderError> {
+        make_ours(&self.state)?;
+        let path = self.state.join("lock");
+        let io = |source| FolderError::Io { path: path.clone(), source };
+        let lock = File::options().create(true).truncate(false).write(true).open(&path).map_err(io)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(FolderError::Taken { path: self.state.clone() }),
+            Err(TryLockError::Error(source)) => return Err(io(source)),
+        }
+        make_ours(&self.runtime)?;
+        let pid = self.runtime.join("staled.pid");
+        std::fs::write(&pid, format!("{}\n", std::process::id()))
+            .map_err(|source| FolderError::Io { path: pid, source })?;
+        Ok(Claim { _lock: lock })
+    }
+
+    /// Removes what a stopped daemon need not leave behind. Whatever stays is replaced at the next start.
+    pub(super) fn remove_socket(&self) {
+        let _ = std::fs::remove_file(&self.socket);
+        let _ = std::fs::remove_file(self.runtime.join("staled.pid"));
+    }
+}
+
+/// The usual runtime folder, where a client looks for the socket too.
+#[must_use]
+pub fn usual_runtime() -> Option<PathBuf> {
+    variable("RUNTIME_DIRECTORY").or_else(|| variable("XDG_RUNTIME_DIR").map(|folder| folder.join("staled")))
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+fn make_ours(folder: &Path) -> Result<(), FolderError> {
+    let io = |source| FolderError::Io { path: folder.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+    let opened = rustix::fs::open(folder, flags, Mode::empty()).map_err(|error| io(error.into()))?;
+    let found = File::from(opened).metadata().map_err(io)?;
+    let (uid, owner, mode) = (rustix::process::geteuid().as_raw(), found.uid(), found.mode() & 0o7777);
+    if owner != uid || mode & 0o077 != 0 {
+        return Err(FolderError::NotOurs { path: folder.to_owned(), uid, owner, mode });
+    }
+    Ok(())
+}

@@ -1,0 +1,219 @@
+//! The process: composition, order, shutdown.
+//!
+//! Everything that can fail is constructed before anything is started. What a crash left behind is healed by the
+//! ordinary start. Serving begins when every watch is armed and every source has been looked at once.
+
+mod clock;
+mod connection;
+mod engine;
+mod folders;
+mod handle;
+mod log;
+mod request;
+mod server;
+mod signal;
+mod systemd;
+
+pub use folders::{FolderError, Folders, usual_runtime};
+pub use signal::Signals;
+
+use crate::config::Config;
+use crate::decision::policy::Policy;
+use crate::index::storage::StorageError;
+use crate::store::decision_log::LogError;
+use crate::store::{self, Opening, StoreError};
+use crate::world::{World, WorldError};
+use engine::Engine;
+use handle::EngineHandle;
+use log::Log;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, RwLock};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, watch};
+
+/// Ends the process.
+#[derive(Debug, thiserror::Error)]
+pub enum Fatal {
+    /// A folder cannot be used.
+    #[error(transparent)]
+    Folders(#[from] FolderError),
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The decision log cannot be used.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The world cannot be watched.
+    #[error(transparent)]
+    World(#[from] WorldError),
+    /// The index failed.
+    #[error(transparent)]
+    Index(#[from] StorageError),
+    /// The socket cannot be served.
+    #[error("cannot serve {}: {source}", path.display())]
+    Socket {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A thread or the runtime cannot be started.
+    #[error("cannot start {what}: {source}")]
+    Start {
+        /// What.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// The engine ended although nobody asked it to.
+    #[error("the engine stopped: {0}")]
+    Engine(String),
+}
+
+/// What a running daemon is asked to do from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// Serve on.
+    Run,
+    /// Drain and end.
+    Stop,
+}
+
+/// What requests share.
+pub(crate) struct Daemon {
+    engine: EngineHandle,
+    log: Log,
+    config: RwLock<Arc<Config>>,
+    folders: Folders,
+    config_file: Option<PathBuf>,
+    started: Instant,
+    stop: watch::Sender<Command>,
+}
+
+impl Daemon {
+    fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
+    fn policy(&self) -> Policy {
+        self.config().policy(&self.folders.state)
+    }
+
+    /// Reads the configuration again. A bad file is refused and the old one stays.
+    fn reload(&self) -> Result<(), crate::config::ConfigError> {
+        let config = Config::load(self.config_file.as_deref())?;
+        self.log.configure(config.log.sync, Duration::from_millis(config.log.sync_interval_ms));
+        *self.config.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(config);
+        tracing::info!("configuration reloaded");
+        Ok(())
+    }
+}
+
+/// How a daemon is started.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// The configuration, already read.
+    pub config: Config,
+    /// The file that it came from when one was named; read again on reload.
+    pub config_file: Option<PathBuf>,
+    /// Where state and socket are.
+    pub folders: Folders,
+}
+
+/// Runs a daemon until it is told to stop, by a signal or over `stop`. Blocks the calling thread, which becomes the
+/// engine's.
+pub fn run(start: Start, stop: watch::Sender<Command>, signals: Option<Signals>) -> Result<(), Fatal> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Fatal::Start { what: "the runtime", source })?;
+    runtime.block_on(live(start, stop, signals))
+}
+
+async fn live(start: Start, stop: watch::Sender<Command>, signals: Option<Signals>) -> Result<(), Fatal> {
+    let Start { config, config_file, folders } = start;
+    let held = folders.claim()?;
+    let epoch = clock::new_epoch();
+    let opening = Opening {
+        state: &folders.state,
+        new_id: *clock::new_uuid().as_bytes(),
+        epoch: &epoch,
+        stamp: &clock::file_stamp(),
+    };
+    let store::Opened { mut index, ledger, healed } = store::open(&opening)?;
+    healed.iter().for_each(|what| tracing::warn!("{what}"));
+    let log = Log::open(&folders.state, config.log.sync, Duration::from_millis(config.log.sync_interval_ms))?;
+    log.event("epoch", &[("epoch", &epoch), ("why", "the daemon started")])?;
+    for what in &healed {
+        log.event("healed", &[("what", what)])?;
+    }
+    let wake = Arc::new(Notify::new());
+    let waker = Arc::clone(&wake);
+    let world =
+        World::start(&folders.cookies(), &config.world_options(), Arc::new(move || waker.notify_one()))?;
+    let listener = server::bind(&folders)?;
+    let checks = match index.wake() {
+        Ok(checks) => checks,
+        Err(error) => return Err(Fatal::Index(error)),
+    };
+    let (engine, handle) = Engine::new(index, ledger, world, wake, log.clone(), &config);
+    let engine = tokio::spawn(engine.run(checks));
+    let daemon = Arc::new(Daemon {
+        engine: handle,
+        log,
+        config: RwLock::new(Arc::new(config)),
+        folders,
+        config_file,
+        started: Instant::now(),
+        stop: stop.clone(),
+    });
+    let ended = serve(&daemon, listener, engine, stop.subscribe(), signals).await;
+    systemd::stopping();
+    daemon.folders.remove_socket();
+    drop(held);
+    ended
+}
+
+/// Serves until told to stop, then drains within the bound.
+async fn serve(
+    daemon: &Arc<Daemon>,
+    listener: std::os::unix::net::UnixListener,
+    mut engine: tokio::task::JoinHandle<Result<(), Fatal>>,
+    mut stop: watch::Receiver<Command>,
+    signals: Option<Signals>,
+) -> Result<(), Fatal> {
+    let signals = signals.map(|signals| signals.listen(daemon)).transpose();
+    let signals = signals.map_err(|source| Fatal::Start { what: "the signal thread", source })?;
+    let ready = daemon.engine.settled_all();
+    let server = server::serve(Arc::clone(daemon), listener, stop.clone());
+    let mut server = tokio::spawn(server);
+    let announce = tokio::spawn(async move {
+        ready.await;
+        systemd::ready();
+        tracing::info!("every watch is armed");
+    });
+    let ended = tokio::select! {
+        ended = &mut engine => Some(flatten(ended)),
+        _ = stop.wait_for(|command| *command == Command::Stop) => None,
+    };
+    announce.abort();
+    if let Some(ended) = ended {
+        return ended.and(Err(Fatal::Engine("it ended by itself".to_owned())));
+    }
+    systemd::stopping();
+    tracing::info!("stopping");
+    let bound = Duration::from_millis(daemon.config().server.drain_timeout_ms);
+    if tokio::time::timeout(bound, &mut server).await.is_err() {
+        tracing::warn!(bound_ms = bound.as_millis() as u64, "requests were still unanswered at the bound");
+        server.abort();
+    }
+    daemon.engine.stop();
+    let ended = tokio::time::timeout(bound, engine).await;
+    drop(signals);
+    ended.map_or(Ok(()), flatten)
+}
+
+fn flatten(ended: Result<Result<(), Fatal>, tokio::task::JoinError>) -> Result<(), Fatal> {
+    ended.unwrap_or_else(|error| Err(Fatal::Engine(error.to_string())))
+}

@@ -1,0 +1,110 @@
+//! `decide`: barrier, view, decision, log, answer.
+
+use super::{Answer, Daemon, no_session};
+use crate::daemon::clock;
+use crate::daemon::handle::Need;
+use crate::decision::{self, Decision};
+use crate::index::view::{Listed, View};
+use crate::protocol::convert;
+use crate::protocol::gate;
+use crate::protocol::refusal::Refusal;
+use crate::protocol::report::{Circumstances, report};
+use crate::protocol::request::Decide;
+use crate::session::SessionId;
+use crate::store::decision_log::Receipt;
+use std::time::{Duration, Instant};
+
+/// Rows above which only those that are not fresh are listed.
+pub(super) const ROWS_MAX: u32 = 1_000;
+
+pub(super) async fn decide(daemon: &Daemon, ask: Decide, began: Instant) -> Answer {
+    let listed = match ask.rows.as_deref() {
+        None | Some("all") => Listed::AllUpTo(ROWS_MAX),
+        Some("stale") => Listed::Doubtful,
+        Some(other) => {
+            return Err(Refusal::invalid_params(format!("rows is \"all\" or \"stale\", not {other:?}")));
+        }
+    };
+    let session = convert::session(&ask.session)?;
+    let goal = ask.goal.map(convert::goal).transpose()?;
+    let deadline = daemon.config().deadline(ask.deadline_ms);
+    let mut view = seen(daemon, &session, listed, deadline).await?;
+    if let Some(goal) = goal {
+        view.head.goal = goal;
+    }
+    let decision = decision::decide(&view, &daemon.policy()).map_err(|_| no_session(&session))?;
+    if ask.provision == Some(true) && !decision.branches.is_empty() {
+        let why = "this version plans forks and does not provision them; ask again without provision";
+        return Err(Refusal::application("fork_unavailable", why));
+    }
+    say(daemon, &view, &decision, None, began).await
+}
+
+/// The view of a session, with everything seen that happened before the request.
+pub(super) async fn seen(
+    daemon: &Daemon,
+    session: &SessionId,
+    listed: Listed,
+    deadline: Duration,
+) -> Result<View, Refusal> {
+    let name = session.clone();
+    let view = daemon.engine.when(
+        Need::Settled(session.clone()),
+        Instant::now() + deadline,
+        move |engine, sight| engine.view(&name, listed, sight),
+    );
+    view.await??.ok_or_else(|| no_session(session))
+}
+
+/// Gates a decision's report, logs it, and only then speaks it.
+pub(super) async fn say(
+    daemon: &Daemon,
+    view: &View,
+    decision: &Decision,
+    supersedes: Option<&str>,
+    began: Instant,
+) -> Answer {
+    let made = Circumstances {
+        decision: &clock::new_decision(),
+        decided_at: clock::now(),
+        supersedes,
+        policy: &daemon.policy(),
+        took_us: u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX),
+    };
+    let report = serde_json::to_string(&report(view, decision, &made))
+        .expect("because a report is made of strings, numbers and paths");
+    refuse_unless_admitted(&report)?;
+    let receipt = daemon.log.append(&report).await.map_err(|error| {
+        tracing::error!(%error, "a decision could not be logged");
+        Refusal::application("log_failed", error)
+    })?;
+    Ok(with_receipt(report, &receipt))
+}
+
+/// The daemon's own reports pass the gate that everybody's do.
+fn refuse_unless_admitted(report: &str) -> Result<(), Refusal> {
+    let faults = match serde_json::from_str(report) {
+        Ok(report) => gate::check(&report),
+        Err(error) => return Err(Refusal::application("report_refused", error)),
+    };
+    match faults.first() {
+        None => Ok(()),
+        Some(fault) => {
+            tracing::error!(%fault, report, "the daemon's own report did not pass the gate");
+            Err(Refusal::application(
+                "report_refused",
+                format!("the report did not pass the daemon's own gate: {fault}"),
+            ))
+        }
+    }
+}
+
+fn with_receipt(mut report: String, receipt: &Receipt) -> String {
+    report.pop();
+    report.push_str(",\"receipt\":{\"seq\":");
+    report.push_str(&receipt.seq.to_string());
+    report.push_str(",\"hash\":\"");
+    report.push_str(&receipt.hash);
+    report.push_str("\"}}");
+    report
+}

@@ -1,0 +1,35 @@
+//! `hello`: who answers here.
+
+use super::{Answer, Daemon};
+use crate::daemon::handle::Need;
+use crate::protocol::answer::{Hello, to_json};
+use std::time::Instant;
+
+const CAPABILITIES: &[&str] = &[
+    "context.register",
+    "context.record",
+    "context.get",
+    "context.list",
+    "context.drop",
+    "decide",
+    "status",
+    "touch_ack",
+    "fact.refute",
+    "log.read",
+    "check",
+    "reload",
+    "shutdown",
+];
+
+pub(super) async fn hello(daemon: &Daemon) -> Answer {
+    let epoch =
+        daemon.engine.when(Need::Nothing, Instant::now(), |engine, _| engine.index.clock().epoch.clone());
+    Ok(to_json(&Hello {
+        name: env!("CARGO_PKG_NAME"),
+        version: env!("CARGO_PKG_VERSION"),
+        protocol: crate::protocol::VERSION,
+        epoch: &epoch.await?,
+        pid: std::process::id(),
+        capabilities: CAPABILITIES,
+    }))
+}

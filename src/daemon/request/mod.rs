@@ -1,0 +1,112 @@
+//! One file a verb; this one finds the verb of a line and gives its answer a line.
+
+mod check;
+mod decide;
+mod hello;
+mod log_read;
+mod refute;
+mod register;
+mod sessions;
+mod status;
+mod touch_ack;
+
+use super::{Command, Daemon};
+use crate::index::RegisterError;
+use crate::index::storage::StorageError;
+use crate::protocol::answer::{refusal_line, result_line};
+use crate::protocol::refusal::Refusal;
+use crate::protocol::request::{Request, Verb};
+use crate::session::SessionId;
+use crate::store::journal::JournalError;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A result, as JSON text.
+type Answer = Result<String, Refusal>;
+
+/// Answers one line. A notification gets no answer, whatever became of it.
+pub(super) async fn answer(daemon: Arc<Daemon>, line: Vec<u8>) -> Option<String> {
+    let began = Instant::now();
+    let request = match Request::parse(&line) {
+        Ok(request) => request,
+        Err(refusal) => return Some(refusal_line(None, &refusal)),
+    };
+    drop(line);
+    let answer = match request.verb {
+        Ok(verb) => dispatch(&daemon, verb, began).await,
+        Err(refusal) => Err(refusal),
+    };
+    let id = request.id?;
+    Some(match answer {
+        Ok(result) => result_line(&id, &result),
+        Err(refusal) => {
+            tracing::debug!(code = refusal.code, word = refusal.word(), "refused");
+            refusal_line(Some(&id), &refusal)
+        }
+    })
+}
+
+async fn dispatch(daemon: &Daemon, verb: Verb, began: Instant) -> Answer {
+    match verb {
+        Verb::Hello => hello::hello(daemon).await,
+        Verb::Register(context) => register::register(daemon, *context).await,
+        Verb::Record(context) => register::record(daemon, *context).await,
+        Verb::Get(ask) => sessions::get(daemon, ask).await,
+        Verb::List(ask) => sessions::list(daemon, ask).await,
+        Verb::Drop(ask) => sessions::drop_session(daemon, ask).await,
+        Verb::Decide(ask) => decide::decide(daemon, *ask, began).await,
+        Verb::Status(ask) => status::status(daemon, ask).await,
+        Verb::TouchAck(ask) => touch_ack::touch_ack(daemon, ask).await,
+        Verb::Refute(ask) => refute::refute(daemon, ask, began).await,
+        Verb::LogRead(ask) => log_read::log_read(daemon, &ask),
+        Verb::Check(ask) => Ok(check::check(&ask)),
+        Verb::Reload => match daemon.reload() {
+            Ok(()) => Ok("{\"reloaded\":true}".to_owned()),
+            Err(error) => Err(Refusal::invalid_params(error)),
+        },
+        Verb::Shutdown => {
+            daemon.stop.send_replace(Command::Stop);
+            Ok("{\"stopping\":true}".to_owned())
+        }
+    }
+}
+
+fn no_session(session: &SessionId) -> Refusal {
+    let why = format!(
+        "there is no session {:?}, or it has no results and no invariants; register it first",
+        session.as_str()
+    );
+    Refusal::application("no_session_context", why)
+}
+
+fn blind() -> Refusal {
+    let why = "the watcher does not answer, so nothing can be said about the world; it is being made anew, ask again";
+    Refusal::application("store_failed", why)
+}
+
+impl From<StorageError> for Refusal {
+    fn from(error: StorageError) -> Self {
+        tracing::error!(%error, "the index failed");
+        Self::application("store_failed", error)
+    }
+}
+
+impl From<JournalError> for Refusal {
+    fn from(error: JournalError) -> Self {
+        tracing::error!(%error, "the journal failed");
+        match error {
+            JournalError::TooLarge { .. } => Self::application("too_large", error),
+            _ => Self::application("store_failed", error),
+        }
+    }
+}
+
+impl From<RegisterError> for Refusal {
+    fn from(error: RegisterError) -> Self {
+        match error {
+            RegisterError::NoSession(_) => Self::application("no_session_context", error),
+            RegisterError::TooManyRows { .. } => Self::application("too_large", error),
+            RegisterError::Storage(error) => error.into(),
+        }
+    }
+}

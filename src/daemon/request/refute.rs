@@ -1,0 +1,83 @@
+//! `fact.refute`: something believed failed when it was used. If the last decision was a resume, it is made again.
+
+use super::decide::{ROWS_MAX, say, seen};
+use super::register::on_disk;
+use super::{Answer, Daemon, no_session};
+use crate::daemon::clock;
+use crate::daemon::engine::Engine;
+use crate::daemon::handle::Need;
+use crate::decision;
+use crate::index::view::Listed;
+use crate::protocol::convert;
+use crate::protocol::path::WirePath;
+use crate::protocol::refusal::Refusal;
+use crate::protocol::request::Refute;
+use crate::session::SessionId;
+use crate::session::privacy::strip;
+use crate::store::decision_log::last_line_where;
+use crate::store::record::Record;
+use crate::store::syncer::Synced;
+use std::path::PathBuf;
+use std::time::Instant;
+use tokio::sync::oneshot;
+
+pub(super) async fn refute(daemon: &Daemon, ask: Refute, began: Instant) -> Answer {
+    let session = convert::session(&ask.session)?;
+    let target = match (ask.fact, ask.source) {
+        (Some(fact), None) => PathBuf::from(fact),
+        (None, Some(source)) => source.0,
+        _ => return Err(Refusal::invalid_params("name the fact or the source that failed, one of them")),
+    };
+    let deadline = daemon.config().deadline(None);
+    let name = session.clone();
+    let hit = target.clone();
+    let refuted =
+        daemon.engine.when(Need::Barrier, began + deadline, move |engine, _| apply(engine, &name, hit));
+    let (ids, synced) = refuted.await??;
+    on_disk(synced).await?;
+    let observed = strip(ask.observed.as_deref().unwrap_or_default());
+    let source = target.to_string_lossy();
+    let fields = [("session", session.as_str()), ("target", &source), ("observed", &observed)];
+    daemon.log.event("fact_refuted", &fields).map_err(|error| Refusal::application("log_failed", error))?;
+    let decision = match last_resume(daemon, &session)? {
+        None => "null".to_owned(),
+        Some(superseded) => {
+            let view = seen(daemon, &session, Listed::AllUpTo(ROWS_MAX), deadline).await?;
+            let decided = decision::decide(&view, &daemon.policy()).map_err(|_| no_session(&session))?;
+            say(daemon, &view, &decision::refuted(decided, &ids), Some(&superseded), began).await?
+        }
+    };
+    let refuted = serde_json::json!({ "session": session.as_str(), "refuted": ids }).to_string();
+    Ok(format!("{},\"decision\":{decision}}}", refuted.trim_end_matches('}')))
+}
+
+fn apply(
+    engine: &mut Engine,
+    name: &SessionId,
+    target: PathBuf,
+) -> Result<(Vec<String>, oneshot::Receiver<Synced>), Refusal> {
+    let Some(session) = engine.index.session(name)? else { return Err(no_session(name)) };
+    if !engine.index.knows(session, &target)? {
+        let why = format!("session {name} has no fact, result, invariant or path {}", target.display());
+        return Err(Refusal::application("not_found", why));
+    }
+    let at = clock::now();
+    let record =
+        Record::Refuted { session: name.to_string(), target: WirePath(target.clone()), at: at.micros };
+    let refuted = engine.journaled(&record, |engine| engine.index.refute(session, &target, at))?;
+    engine.index.storage_mut().flush()?;
+    Ok((refuted.map(|refuted| refuted.ids).unwrap_or_default(), engine.synced()))
+}
+
+/// The session's last decision, if it was a resume.
+fn last_resume(daemon: &Daemon, session: &SessionId) -> Result<Option<String>, Refusal> {
+    let parse = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap_or_default();
+    let of_session = |line: &str| {
+        let line = parse(line);
+        line["session"] == session.as_str() && line["decision"].is_string()
+    };
+    let line = last_line_where(daemon.log.path(), of_session)
+        .map_err(|error| Refusal::application("log_failed", error))?;
+    let line = line.map(|line| parse(&line)).unwrap_or_default();
+    Ok((line["transition"] == "resume").then(|| line["decision"].as_str().map(str::to_owned)).flatten())
+}

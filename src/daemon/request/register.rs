@@ -1,0 +1,156 @@
+//! `context.register` and `context.record`: take in what a client tells, look at it, keep it, and only then answer.
+
+use super::{Answer, Daemon, blind};
+use crate::daemon::clock;
+use crate::daemon::engine::Engine;
+use crate::daemon::handle::{Need, Sight};
+use crate::index::freshness::Freshness;
+use crate::index::row::{Role, RowNo, SessionNo};
+use crate::index::view::Line;
+use crate::protocol::answer::{Registered, Told, to_json};
+use crate::protocol::context::Context;
+use crate::protocol::convert;
+use crate::protocol::refusal::Refusal;
+use crate::protocol::report::ClockOut;
+use crate::session::context::Update;
+use crate::store::record::{Record, settled};
+use crate::store::syncer::Synced;
+use crate::world::digest;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+pub(super) async fn register(daemon: &Daemon, context: Context) -> Answer {
+    let session = match &context.session {
+        Some(name) => convert::session(name)?,
+        None => convert::session(&clock::new_uuid().to_string())?,
+    };
+    let mut update = convert::update(context, digest::blake3, session)?;
+    if update.root.is_none() {
+        return Err(Refusal::invalid_params("a context has a root, an absolute path"));
+    }
+    update.user.get_or_insert_with(login_name);
+    tell(daemon, update).await
+}
+
+pub(super) async fn record(daemon: &Daemon, context: Context) -> Answer {
+    let Some(name) = &context.session else { return Err(Refusal::invalid_params("name the session")) };
+    let session = convert::session(name)?;
+    tell(daemon, convert::update(context, digest::blake3, session)?).await
+}
+
+async fn tell(daemon: &Daemon, update: Update) -> Answer {
+    let config = daemon.config();
+    let deadline = Instant::now() + Duration::from_millis(config.context.register_deadline_ms);
+    let name = update.session.clone();
+    let rows_max = config.context.results_max;
+    let begun = daemon
+        .engine
+        .when(Need::Barrier, deadline, move |engine, sight| begin(engine, &update, rows_max, sight));
+    let (session, told) = begun.await??;
+    let settled = Need::Settled(name.clone());
+    let finished =
+        daemon.engine.when(settled, deadline, move |engine, sight| finish(engine, session, &told, sight));
+    let (answer, synced) = finished.await??;
+    on_disk(synced).await?;
+    Ok(answer)
+}
+
+/// Journal first: what the index has taken can then always be told again.
+fn begin(
+    engine: &mut Engine,
+    update: &Update,
+    rows_max: usize,
+    sight: Sight,
+) -> Result<(SessionNo, Vec<RowNo>), Refusal> {
+    if sight == Sight::Blind {
+        return Err(blind());
+    }
+    engine.index.admits(update, rows_max)?;
+    let at = clock::now();
+    let context = Box::new(convert::context(update));
+    let registered = engine.journaled(&Record::Told { at: at.micros, context }, |engine| {
+        engine.index.register(update, rows_max, at)
+    })?;
+    engine.follow(registered.checks, &registered.released);
+    Ok((registered.session, registered.told))
+}
+
+fn finish(
+    engine: &mut Engine,
+    session: SessionNo,
+    told: &[RowNo],
+    sight: Sight,
+) -> Result<(String, oneshot::Receiver<Synced>), Refusal> {
+    if sight != Sight::Clear {
+        engine.index.give_up_awaiting(session)?;
+    }
+    let rows = engine.index.rows_of(session, told)?;
+    let head = engine.index.head(session)?;
+    engine.journaled(&settled(head.session.as_str(), &rows), |_| Ok::<_, Refusal>(()))?;
+    engine.index.storage_mut().flush()?;
+    let lines = engine.index.lines_of(session, &rows)?;
+    let of = |role: Role| lines.iter().filter(move |line| line.role == role).map(told_line).collect();
+    let answer = Registered {
+        session: head.session.as_str(),
+        clock: ClockOut::from(engine.index.clock()),
+        results: of(Role::Result),
+        invariants: of(Role::Invariant),
+        warnings: warnings(&lines),
+    };
+    Ok((to_json(&answer), engine.synced()))
+}
+
+fn told_line(line: &Line) -> Told<'_> {
+    let result = line.role != Role::Invariant;
+    let (status, cause) = match line.freshness {
+        Freshness::Fresh => ("fresh", None),
+        Freshness::Stale(cause) => ("stale", Some(cause.word())),
+        Freshness::Unknown(doubt) => ("unknown", Some(doubt.word())),
+    };
+    Told {
+        id: result.then_some(line.id.as_str()),
+        name: (!result).then_some(line.id.as_str()),
+        status,
+        cause,
+        baseline: if line.by_registration { "registration" } else { "client" },
+    }
+}
+
+fn warnings(lines: &[Line]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let weak = lines.iter().filter(|line| line.by_registration && line.role != Role::Tracked).count();
+    if weak > 0 {
+        warnings.push(format!("{weak} came without a digest: what was on disk at registration stands in"));
+    }
+    let unknown = lines.iter().filter(|line| matches!(line.freshness, Freshness::Unknown(_))).count();
+    if unknown > 0 {
+        warnings.push(format!("{unknown} cannot be verified, and count as stale where they are critical"));
+    }
+    warnings
+}
+
+/// Durable before the answer.
+pub(super) async fn on_disk(synced: oneshot::Receiver<Synced>) -> Result<(), Refusal> {
+    match synced.await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(failed(&error)),
+        Err(_) => Err(Refusal::application("store_failed", "the journal is no longer synced")),
+    }
+}
+
+fn failed(error: &Arc<std::io::Error>) -> Refusal {
+    Refusal::application("store_failed", format!("the journal could not be synced: {error}"))
+}
+
+/// The login name behind our own uid, which is the only one that may connect.
+fn login_name() -> String {
+    let uid = rustix::process::geteuid().as_raw().to_string();
+    let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let entry = passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == uid).then(|| name.to_owned())
+    });
+    entry.unwrap_or(uid)
+}

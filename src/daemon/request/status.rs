@@ -1,0 +1,77 @@
+//! `status`: of one session, or of the daemon itself.
+
+use super::{Answer, Daemon, no_session};
+use crate::daemon::handle::{Need, Sight};
+use crate::index::view::{Listed, View};
+use crate::protocol::answer::{Coverage, Health, SessionStatus, to_json};
+use crate::protocol::convert;
+use crate::protocol::path::WirePath;
+use crate::protocol::refusal::Refusal;
+use crate::protocol::report::{ClockOut, row};
+use crate::protocol::request::Status;
+use crate::session::source::Source;
+use std::time::Instant;
+
+pub(super) async fn status(daemon: &Daemon, ask: Status) -> Answer {
+    match ask.session {
+        Some(session) => of_session(daemon, &session).await,
+        None => of_daemon(daemon).await,
+    }
+}
+
+async fn of_session(daemon: &Daemon, session: &str) -> Answer {
+    let session = convert::session(session)?;
+    let deadline = daemon.config().deadline(None);
+    let view = super::decide::seen(daemon, &session, Listed::AllUpTo(u32::MAX), deadline).await?;
+    let known = !view.lines.is_empty();
+    if !known {
+        return Err(no_session(&session));
+    }
+    Ok(to_json(&SessionStatus {
+        session: view.head.session.as_str(),
+        user: &view.head.user,
+        agent: &view.head.agent,
+        root: WirePath(view.head.root.clone()),
+        clock: ClockOut::from(&view.clock),
+        counts: view.counts.into(),
+        rows: view.lines.iter().map(row).collect(),
+        coverage: coverage(&view),
+    }))
+}
+
+/// Sources named directly are watched by their own inode and every folder on the way.
+fn coverage(view: &View) -> Coverage {
+    let watched = view.lines.iter().filter(|line| !matches!(line.source, Source::Volatile { .. }));
+    Coverage { inode: watched.count() as u32, directory: 0 }
+}
+
+async fn of_daemon(daemon: &Daemon) -> Answer {
+    let deadline = Instant::now() + daemon.config().deadline(None);
+    let log_sync = daemon.log.mode().word();
+    let state = WirePath(daemon.folders.state.clone());
+    let uptime_s = daemon.started.elapsed().as_secs();
+    let health = daemon.engine.when(Need::Barrier, deadline, move |engine, sight| {
+        let mut problems = engine.problems();
+        if sight == Sight::Blind {
+            problems.push("the watcher does not answer".to_owned());
+        }
+        Ok::<_, Refusal>(to_json(&Health {
+            health: if problems.is_empty() { "ok" } else { "degraded" },
+            version: env!("CARGO_PKG_VERSION"),
+            pid: std::process::id(),
+            uptime_s,
+            clock: ClockOut::from(engine.index.clock()),
+            sessions: engine.index.sessions()?.len(),
+            sources: engine.index.sources_len()?,
+            suspects: engine.index.pending_len(),
+            watches: engine.world.watches_len(),
+            events: engine.world.events(),
+            gaps: engine.health.gaps,
+            last_gap: engine.health.last_gap.as_deref(),
+            log_sync,
+            state,
+            problems,
+        }))
+    });
+    health.await?
+}

@@ -1,0 +1,123 @@
+//! The socket: bound so that nobody else can ever connect, and an accept loop that never spins.
+//!
+//! A permit is taken before accept. When the bound on connections is reached one more is accepted, told so, and closed;
+//! when the process is out of descriptors the loop sleeps.
+
+use super::connection::converse;
+use super::{Command, Daemon, Fatal, Folders};
+use crate::protocol::answer::refusal_line;
+use crate::protocol::refusal::Refusal;
+use rustix::fs::Mode;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::os::unix::net::UnixListener as StdListener;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+/// Connections that may wait for the kernel.
+const BACKLOG: i32 = 128;
+/// How long to sleep when accepting fails.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Connections beyond the bound that are told so at the same time.
+const REFUSED_AT_ONCE: usize = 8;
+
+/// Binds the socket, mode 0600 from its first moment. The state is claimed already, so whatever lies there is a leftover.
+pub(super) fn bind(folders: &Folders) -> Result<StdListener, Fatal> {
+    let path = &folders.socket;
+    let bound = || -> rustix::io::Result<StdListener> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        rustix::fs::fchmod(&socket, Mode::from(0o600))?;
+        match rustix::fs::unlink(path) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+            Err(error) => return Err(error),
+        }
+        rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+        rustix::net::listen(&socket, BACKLOG)?;
+        Ok(StdListener::from(socket))
+    };
+    bound().map_err(|error| Fatal::Socket { path: path.clone(), source: error.into() })
+}
+
+/// Accepts until told to stop, then waits for the connections to finish what they have begun.
+pub(super) async fn serve(daemon: Arc<Daemon>, listener: StdListener, mut stop: watch::Receiver<Command>) {
+    let listener = match UnixListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => {
+            tracing::error!(%error, "the socket cannot be served");
+            daemon.stop.send_replace(Command::Stop);
+            return;
+        }
+    };
+    let places = Arc::new(Semaphore::new(daemon.config().server.connections_max));
+    let refusals = Arc::new(Semaphore::new(REFUSED_AT_ONCE));
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let accepted = tokio::select! {
+            biased;
+            _ = stop.wait_for(|command| *command == Command::Stop) => break,
+            accepted = accept(&listener, &refusals) => accepted,
+        };
+        let Some((stream, refusal)) = accepted else { continue };
+        if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
+            drop(refusal);
+            let (daemon, stop) = (Arc::clone(&daemon), stop.clone());
+            connections.spawn(async move {
+                converse(daemon, stream, stop).await;
+                drop(place);
+            });
+        } else {
+            let max = daemon.config().server.connections_max;
+            connections.spawn(async move {
+                refuse(stream, max).await;
+                drop(refusal);
+            });
+        }
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+/// One connection of our own user, with the permit under which it may be refused.
+async fn accept(
+    listener: &UnixListener,
+    refusals: &Arc<Semaphore>,
+) -> Option<(UnixStream, tokio::sync::OwnedSemaphorePermit)> {
+    let permit = Arc::clone(refusals).acquire_owned().await.ok()?;
+    let stream = match listener.accept().await {
+        Ok((stream, _)) => stream,
+        Err(error) => {
+            tracing::warn!(%error, "accepting paused");
+            tokio::time::sleep(PAUSE).await;
+            return None;
+        }
+    };
+    is_ours(&stream).then_some((stream, permit))
+}
+
+/// The kernel says who connects. Nobody else is answered, root included: in a user namespace every other uid looks alike.
+fn is_ours(stream: &UnixStream) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    match stream.peer_cred() {
+        Ok(peer) if peer.uid() == own => true,
+        Ok(peer) => {
+            tracing::warn!(uid = peer.uid(), "a connection of another user was closed");
+            false
+        }
+        Err(error) => {
+            tracing::warn!(%error, "a connection without credentials was closed");
+            false
+        }
+    }
+}
+
+async fn refuse(mut stream: UnixStream, max: usize) {
+    let why = format!("{max} connections are open, which is server.connections_max; try again later");
+    let line = refusal_line(None, &Refusal::application("overloaded", why));
+    // A client that does not read its refusal loses nothing else.
+    let _ = tokio::time::timeout(PAUSE, stream.write_all(line.as_bytes())).await;
+}

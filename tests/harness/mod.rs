@@ -1,0 +1,131 @@
+//! A daemon in process, in a folder that vanishes, spoken to over its real socket.
+
+use serde_json::{Value, json};
+use staled::client::{Client, ClientError};
+use staled::config::Config;
+use staled::daemon::{self, Command, Fatal, Folders, Start};
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+/// Longest wait for anything: generous, for it is only ever reached by a failure.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running daemon.
+pub struct Daemon {
+    pub folders: Folders,
+    stop: watch::Sender<Command>,
+    thread: Option<JoinHandle<Result<(), Fatal>>>,
+}
+
+impl Daemon {
+    /// Starts a daemon whose state and socket are below `home`, and waits until it answers.
+    pub fn start(home: &Path) -> Self {
+        Self::start_with(home, Config::default())
+    }
+
+    pub fn start_with(home: &Path, config: Config) -> Self {
+        let folders = Folders::below(home);
+        let (stop, _) = watch::channel(Command::Run);
+        let start = Start { config, config_file: None, folders: folders.clone() };
+        let theirs = stop.clone();
+        let thread = std::thread::spawn(move || daemon::run(start, theirs, None));
+        let daemon = Self { folders, stop, thread: Some(thread) };
+        wait_until("the daemon answers", || Client::connect(&daemon.folders.socket).is_ok());
+        daemon
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(&self.folders.socket).expect("the daemon answers")
+    }
+
+    pub fn ask(&self, method: &str, params: &Value) -> Value {
+        ask(&mut self.client(), method, params)
+    }
+
+    /// Stops the daemon and waits for its end.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.stop.send_replace(Command::Stop);
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            if !std::thread::panicking() {
+                ended.expect("the daemon did not panic").expect("the daemon ended well");
+            }
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Asks, and takes the answer apart; a refusal fails the test. Every report passes the gate.
+pub fn ask(client: &mut Client, method: &str, params: &Value) -> Value {
+    let answer = client.ask(method, params).unwrap_or_else(|error| panic!("{method} {params}: {error}"));
+    let answer: Value = serde_json::from_str(&answer).expect("answers are JSON");
+    if method == "decide" {
+        let faults = staled::protocol::gate::check(&answer);
+        assert!(faults.is_empty(), "the gate refuses {answer}: {faults:?}");
+    }
+    answer
+}
+
+/// Asks what must be refused, and returns the application's code, or the JSON-RPC code as text.
+pub fn refusal(client: &mut Client, method: &str, params: &Value) -> String {
+    match client.ask(method, params) {
+        Err(ClientError::Refused(refusal)) => {
+            refusal.word().map_or_else(|| refusal.code.to_string(), str::to_owned)
+        }
+        other => panic!("{method} {params} should have been refused, and gave {other:?}"),
+    }
+}
+
+/// Polls a condition; the only wait there is.
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A folder for a daemon and a folder for the world it watches.
+pub struct Place {
+    _temp: TempDir,
+    pub home: PathBuf,
+    pub root: PathBuf,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        let temp = tempfile::Builder::new().prefix("staled-").tempdir().expect("a temporary folder");
+        let base = temp.path().canonicalize().expect("it exists");
+        let (home, root) = (base.join("home"), base.join("root"));
+        std::fs::create_dir_all(&root).expect("a root");
+        Self { _temp: temp, home, root }
+    }
+
+    pub fn write(&self, path: &str, content: &str) {
+        let path = self.root.join(path);
+        std::fs::create_dir_all(path.parent().expect("a file has a folder")).expect("folders");
+        std::fs::write(path, content).expect("a file");
+    }
+}
+
+/// The digest of a text, as the wire writes it.
+pub fn digest(content: &str) -> String {
+    staled::world::digest::blake3(content.as_bytes()).to_string()
+}
+
+/// A result that saw `content` at `path`.
+pub fn file(path: &str, content: &str) -> Value {
+    json!({ "id": path, "source": { "kind": "file", "path": path }, "digest": digest(content) })
+}

@@ -1,0 +1,67 @@
+//! The disk that is ours, and what happens to it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod decision_log;
+mod journal;
+mod syncer;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A folder on a filesystem of 64 KiB that fills up; `None` (said once) where this user may not mount.
+struct SmallDisk {
+    folder: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
+            .arg(folder.path())
+            .output();
+        let mounted = mount.is_ok_and(|output| output.status.success());
+        if !mounted {
+            say("skipped: a small tmpfs cannot be mounted here, so no disk gets full");
+            return None;
+        }
+        Some(Self { folder })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Fills the disk but for about `left` bytes; removing the file frees it again.
+    fn fill_but(&self, left: usize) -> PathBuf {
+        let path = self.path("ballast");
+        let mut len = 64 * 1024;
+        while std::fs::write(&path, vec![7; len]).is_err() {
+            len -= 4096;
+        }
+        std::fs::write(&path, vec![7; len - left]).unwrap();
+        path
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.folder.path()).status();
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+/// The names in a folder, sorted.
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
