@@ -1,8 +1,10 @@
 //! The one test crate.
 
+mod config;
 mod daemon;
 mod gate;
 mod git_head;
 mod harness;
+mod layout;
 mod store;
 mod transcripts;

@@ -8,6 +8,8 @@
 //! caller to find out.
 
 pub mod claude_code;
+pub mod context;
+mod line_ends;
 pub mod rebase;
 mod spelling;
 pub mod transcript;

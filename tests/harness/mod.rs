@@ -32,8 +32,14 @@ impl Daemon {
         let start = Start { config, config_file: None, folders: folders.clone() };
         let theirs = stop.clone();
         let thread = std::thread::spawn(move || daemon::run(start, theirs, None));
-        let daemon = Self { folders, stop, thread: Some(thread) };
-        wait_until("the daemon answers", || Client::connect(&daemon.folders.socket).is_ok());
+        let mut daemon = Self { folders, stop, thread: Some(thread) };
+        wait_until("the daemon answers", || {
+            let running = daemon.thread.as_ref().is_some_and(|thread| !thread.is_finished());
+            !running || Client::connect(&daemon.folders.socket).is_ok()
+        });
+        if daemon.thread.as_ref().is_none_or(JoinHandle::is_finished) {
+            panic!("the daemon did not start: {:?}", daemon.thread.take().map(JoinHandle::join));
+        }
         daemon
     }
 
