@@ -1,4 +1,41 @@
-//! `staled`
+//! `staled` knows what an agent session still knows.
+//!
+//! An agent reads files, runs commands, looks at HEAD, and goes on believing what it saw. Between two turns the world
+//! changes. The daemon watches every source that a session rests on, marks results stale as events arrive, keeps the
+//! answer in an index, and decides from that index alone: resume, fork or fresh, with the evidence.
+//!
+//! # The map
+//!
+//! The rooms stand below in reading order; **a room uses only rooms above it**, and each outside crate has its doors. A
+//! test reads this file and holds everybody to it.
+//!
+//! | rooms | what they do |
+//! |---|---|
+//! | [`session`], [`index`], [`decision`], [`protocol`] | believe, know, conclude, say: pure, no I/O, no clock, no async |
+//! | [`world`], [`store`] | eyes and disk: the only code that touches the outside |
+//! | [`config`], [`daemon`] | the process: composition, order, shutdown |
+//! | [`client`], [`agent`], [`cli`] | doors: they speak the protocol; only `cli serve` enters the daemon |
+//!
+//! # What always holds
+//!
+//! 1. **A decision is read behind a barrier.** A cookie made after the request came back through the same watcher as
+//!    every other event, so what happened before the request has been marked.
+//! 2. **Events are hints, looks are truth, and an overtaken look changes nothing.** Every touch stamps the source; an
+//!    answer counts only under the latest stamp.
+//! 3. **Armed before looked at.** What a path leads through is watched before it is read, and resolved again after.
+//! 4. **Doubt leads away from resume.** What was lost, could not be read or did not hold still is unknown, and unknown
+//!    counts as stale where it is critical.
+//! 5. **The journal is the truth.** The index in sled can be set aside at any time and is made again from it.
+//!
+//! # The path of one event, and of one decision
+//!
+//! notify's thread marks the sources (`world::marks`), the engine takes marks and cookies in one step
+//! (`daemon::engine`), the index makes the readers suspect and stamps a check ([`index::Index::touch`]), a verifier arms
+//! and looks (`world::verify`), and the index applies the answer ([`index::Index::settle`]).
+//!
+//! A request is framed and parsed ([`protocol`]), waits for its cookie and for the session's suspects
+//! (`daemon::engine`), becomes a [`index::view::View`], a [`decision::Decision`], a line of the decision log, and only
+//! then an answer (`daemon::request::decide`).
 
 pub mod session;
 pub mod index;

@@ -7,7 +7,8 @@ const SHIPPED: &str = include_str!("../config/staled.toml");
 #[test]
 fn the_shipped_file_is_every_key_with_its_default() {
     assert_eq!(Config::parse(SHIPPED).expect("it parses"), Config::default());
-    let keys = |text: &str| text.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
+    let keys =
+        |text: &str| text.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
     let debug = format!("{:#?}", Config::default());
     let fields = debug.lines().filter(|line| line.trim_end().ends_with(',') && line.contains(": ")).count();
     assert_eq!(keys(SHIPPED), fields, "a key is missing from config/staled.toml:\n{debug}");

@@ -33,7 +33,15 @@ const DOORS: [(&str, &[&str]); 19] = [
 
 /// What only the edges may do.
 const IMPURE: [&str; 10] = [
-    "SystemTime", "Instant", "Timestamp::now", "std::fs", "std::net", "std::thread", "std::env", "tokio", "async fn",
+    "SystemTime",
+    "Instant",
+    "Timestamp::now",
+    "std::fs",
+    "std::net",
+    "std::thread",
+    "std::env",
+    "tokio",
+    "async fn",
     "File::",
 ];
 
@@ -72,7 +80,8 @@ fn every_outside_crate_is_named_behind_its_own_doors_only() {
 #[test]
 fn every_dependency_has_a_door_and_a_reason() {
     let manifest = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
-    let section = manifest.split("[dependencies]").nth(1).unwrap().split("[dev-dependencies]").next().unwrap();
+    let section =
+        manifest.split("[dependencies]").nth(1).unwrap().split("[dev-dependencies]").next().unwrap();
     let everywhere = ["thiserror", "tracing"];
     let known: BTreeSet<&str> = DOORS.iter().map(|(name, _)| *name).chain(everywhere).collect();
     let mut reason = false;
@@ -84,7 +93,10 @@ fn every_dependency_has_a_door_and_a_reason() {
         let name = line.split(['=', ' ']).next().unwrap().replace('-', "_");
         assert!(known.contains(name.as_str()), "{name} has no door in tests/layout.rs");
         // serde and serde_json share one sentence, as do the two SHA crates.
-        assert!(reason || ["serde_json", "sha2", "tracing_subscriber"].contains(&name.as_str()), "{name} has no reason");
+        assert!(
+            reason || ["serde_json", "sha2", "tracing_subscriber"].contains(&name.as_str()),
+            "{name} has no reason"
+        );
         reason = false;
     }
 }
@@ -139,7 +151,9 @@ fn no_test_file_is_forgotten() {
 /// The rooms in the order of `lib.rs`.
 fn rooms() -> Vec<String> {
     let lib = std::fs::read_to_string(src().join("lib.rs")).unwrap();
-    lib.lines().filter_map(|line| Some(line.strip_prefix("pub mod ")?.strip_suffix(';')?.to_owned())).collect()
+    lib.lines()
+        .filter_map(|line| Some(line.strip_prefix("pub mod ")?.strip_suffix(';')?.to_owned()))
+        .collect()
 }
 
 /// Every source file with its room, comments stripped.
@@ -152,7 +166,11 @@ fn sources() -> Vec<(String, PathBuf, String)> {
         let room = first.strip_suffix(".rs").unwrap_or(first).to_owned();
         if rooms.contains(&room) {
             let text = std::fs::read_to_string(&file).unwrap();
-            let code = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+            let code = text
+                .lines()
+                .filter(|line| !line.trim_start().starts_with("//"))
+                .collect::<Vec<_>>()
+                .join("\n");
             sources.push((room, below.to_owned(), code));
         }
     }
@@ -162,7 +180,8 @@ fn sources() -> Vec<(String, PathBuf, String)> {
 
 /// Rooms that a piece of code names through `crate::`.
 fn uses(code: &str) -> BTreeSet<String> {
-    let code: String = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+    let code: String =
+        code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
     let mut used = BTreeSet::new();
     for after in code.split("crate::").skip(1) {
         if let Some(group) = after.strip_prefix('{') {

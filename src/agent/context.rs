@@ -50,9 +50,16 @@ pub struct Imported {
 
 /// The context of a transcript. `session` replaces the transcript's own id.
 #[must_use]
-pub fn context(transcript: &Transcript, places: &Places<'_>, session: Option<String>, goal: Option<String>) -> Imported {
-    let mut import = Import { places, native: is_native(transcript), notes: Notes::default(), taken: HashSet::new() };
-    let mut results: Vec<Belief> = transcript.entries.iter().filter_map(|entry| import.result(entry)).collect();
+pub fn context(
+    transcript: &Transcript,
+    places: &Places<'_>,
+    session: Option<String>,
+    goal: Option<String>,
+) -> Imported {
+    let mut import =
+        Import { places, native: is_native(transcript), notes: Notes::default(), taken: HashSet::new() };
+    let mut results: Vec<Belief> =
+        transcript.entries.iter().filter_map(|entry| import.result(entry)).collect();
     results.extend(transcript.mentioned.iter().filter_map(|path| import.mentioned(path)));
     let mut invariants: Vec<Belief> = import.head().into_iter().collect();
     invariants.extend(import.lockfiles());
@@ -103,7 +110,10 @@ impl Notes {
             (self.in_part, "known only in part: what is on disk now stands in as their baseline"),
             (self.contradicted, "changed under the agent while it worked: what it saw first is out of date"),
             (self.line_ends, "differ from what the agent saw in line ends alone, and count as the same"),
-            (self.elsewhere, "outside the root belong to another machine and were left out (name them with --map)"),
+            (
+                self.elsewhere,
+                "outside the root belong to another machine and were left out (name them with --map)",
+            ),
         ];
         let files = |n: usize| if n == 1 { "1 file".to_owned() } else { format!("{n} files") };
         let mut sentences: Vec<String> =

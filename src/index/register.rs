@@ -13,7 +13,7 @@ use crate::session::context::{Belief, Fact, Seen, Update};
 use crate::session::digest::Digest;
 use crate::session::moment::Moment;
 use crate::session::source::{Source, absolute};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// What a registration did.
@@ -387,17 +387,17 @@ impl<S: Storage> Step<'_, S> {
         let removed: HashSet<&str> = update.remove.iter().map(String::as_str).collect();
         head.facts.retain(|fact| !removed.contains(fact.id.as_str()));
         self.remove(&mut rows, |row| row.role != Role::Tracked && removed.contains(row.id.as_str()))?;
-        let mut by_id: std::collections::HashMap<(String, bool), RowNo> =
-            rows.values().map(|row| ((row.id.clone(), row.role == Role::Invariant), row.no)).collect();
+        // An id names one row, whatever it was before: a path that only a fact named makes room for a result of that id.
+        let mut by_id: HashMap<String, RowNo> = rows.values().map(|row| (row.id.clone(), row.no)).collect();
         for (belief, role) in update
             .results
             .iter()
             .map(|belief| (belief, Role::Result))
             .chain(update.invariants.iter().map(|belief| (belief, Role::Invariant)))
         {
-            let held = by_id.get(&(belief.id.clone(), role == Role::Invariant)).copied();
+            let held = by_id.get(&belief.id).copied();
             let row = self.tell(belief, role, held.and_then(|no| rows.remove(&no)))?;
-            by_id.insert((row.id.clone(), role == Role::Invariant), row.no);
+            by_id.insert(row.id.clone(), row.no);
             rows.insert(row.no, row);
         }
         self.tell_facts(&mut head, &update.facts, &mut rows)?;
@@ -599,8 +599,9 @@ impl<S: Storage> Step<'_, S> {
 
     /// A path that only a fact names: not critical, and compared with the daemon's own look.
     fn track(&mut self, path: &Path) -> Result<Row, StorageError> {
+        let id = path.to_str().map_or_else(|| format!("{path:?}"), str::to_owned);
         let belief = Belief {
-            id: path.to_string_lossy().into_owned(),
+            id,
             tool: None,
             critical: false,
             captured_at: None,

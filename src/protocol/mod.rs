@@ -4,6 +4,7 @@
 //! keeps); `convert` turns them inward once and checks everything there, so that nothing inside checks again. A field
 //! is never renamed or given another meaning; new ones are optional.
 
+pub mod admission;
 pub mod answer;
 pub mod context;
 pub mod convert;

@@ -71,6 +71,56 @@ pub struct Report<'report> {
     took_us: u64,
 }
 
+/// What the daemon's own gate looks at.
+impl Report<'_> {
+    pub(super) fn rows(&self) -> &[Row<'_>] {
+        &self.staleness_results
+    }
+
+    pub(super) fn evidence(&self) -> &[String] {
+        self.reason.evidence
+    }
+
+    pub(super) fn reason_text(&self) -> &str {
+        self.reason.text
+    }
+
+    pub(super) fn transition(&self) -> &'static str {
+        self.transition
+    }
+
+    pub(super) fn stale_dropped(&self) -> Option<&[WirePath]> {
+        self.typed_summary.as_ref().map(|summary| summary.stale_dropped.as_slice())
+    }
+
+    pub(super) fn fact_sources(&self) -> impl Iterator<Item = &Path> {
+        let facts = self.typed_summary.iter().flat_map(|summary| &summary.verified_facts);
+        facts.flat_map(|fact| &fact.sources).map(|path| path.0.as_path())
+    }
+
+    pub(super) fn fork_paths(&self) -> Vec<&Path> {
+        self.forks.iter().flat_map(|fork| [fork.workspace.0.as_path(), fork.scratchpad.0.as_path()]).collect()
+    }
+}
+
+impl Row<'_> {
+    pub(super) fn id(&self) -> &str {
+        self.result_id
+    }
+
+    pub(super) fn label(&self) -> &Path {
+        &self.source.0
+    }
+
+    pub(super) fn is_stale(&self) -> bool {
+        self.status == "stale"
+    }
+
+    pub(super) fn is_critical(&self) -> bool {
+        self.critical
+    }
+}
+
 /// A clock as it travels.
 #[derive(Debug, Serialize)]
 pub struct ClockOut<'report> {

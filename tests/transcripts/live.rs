@@ -99,7 +99,8 @@ impl Session {
     /// Returns how many files were stale.
     fn check(&self, later: &Value) -> usize {
         let stale = later["stale"].as_object().unwrap();
-        let expected: BTreeSet<String> = stale.keys().filter(|path| self.tracked.contains_key(*path)).cloned().collect();
+        let expected: BTreeSet<String> =
+            stale.keys().filter(|path| self.tracked.contains_key(*path)).cloned().collect();
         let commit = later["Y"].as_str().unwrap();
         let daemon = Daemon::start(&self.place.home);
         let mut client = daemon.client();

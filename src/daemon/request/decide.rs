@@ -5,8 +5,9 @@ use crate::daemon::clock;
 use crate::daemon::handle::Need;
 use crate::decision::{self, Decision};
 use crate::index::view::{Listed, View};
+use crate::protocol::admission::Refused;
+use crate::protocol::answer::to_json;
 use crate::protocol::convert;
-use crate::protocol::gate;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::report::{Circumstances, report};
 use crate::protocol::request::Decide;
@@ -71,32 +72,24 @@ pub(super) async fn say(
         policy: &daemon.policy(),
         took_us: u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX),
     };
-    let report = serde_json::to_string(&report(view, decision, &made))
-        .expect("because a report is made of strings, numbers and paths");
-    refuse_unless_admitted(&report)?;
+    let report = report(view, decision, &made);
+    if let Err(Refused(why)) = report.admit() {
+        tracing::error!(
+            why,
+            session = view.head.session.as_str(),
+            "the daemon's own report did not pass its gate"
+        );
+        return Err(Refusal::application(
+            "report_refused",
+            format!("the daemon's own report is not sound: {why}"),
+        ));
+    }
+    let report = to_json(&report);
     let receipt = daemon.log.append(&report).await.map_err(|error| {
         tracing::error!(%error, "a decision could not be logged");
         Refusal::application("log_failed", error)
     })?;
     Ok(with_receipt(report, &receipt))
-}
-
-/// The daemon's own reports pass the gate that everybody's do.
-fn refuse_unless_admitted(report: &str) -> Result<(), Refusal> {
-    let faults = match serde_json::from_str(report) {
-        Ok(report) => gate::check(&report),
-        Err(error) => return Err(Refusal::application("report_refused", error)),
-    };
-    match faults.first() {
-        None => Ok(()),
-        Some(fault) => {
-            tracing::error!(%fault, report, "the daemon's own report did not pass the gate");
-            Err(Refusal::application(
-                "report_refused",
-                format!("the report did not pass the daemon's own gate: {fault}"),
-            ))
-        }
-    }
 }
 
 fn with_receipt(mut report: String, receipt: &Receipt) -> String {

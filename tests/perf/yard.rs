@@ -1,0 +1,263 @@
+//! What the benches share: files, a pinned daemon, a pinned echo server, and honest tables.
+//!
+//! These machines wake a thread on another core in 35-50 µs and on the same one in 1-2 µs, so clients and servers are
+//! pinned to one core; where that is refused the table says so, and its ratios mean nothing.
+
+#![allow(dead_code, reason = "each bench uses a part")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench prints, and fails where it stands")]
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+const ROLE: &str = "STALED_BENCH_ROLE";
+const HOME: &str = "STALED_BENCH_HOME";
+
+/// Files and folders of one bench.
+pub struct Yard {
+    temp: tempfile::TempDir,
+    pub root: PathBuf,
+    pub pinned: bool,
+}
+
+/// Makes `files` files of about 8 KiB, twelve a folder, and pins this process.
+pub fn yard(name: &str, files: usize) -> Yard {
+    let pinned = pin();
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let mode = if pinned { "pinned to one core" } else { "NOT PINNED: the ratios mean nothing" };
+    println!("# {name}: {files} files, {mode}, cores seen before pinning may differ ({cores} now)");
+    let temp = tempfile::Builder::new().prefix("staled-bench-").tempdir().unwrap();
+    let root = temp.path().canonicalize().unwrap().join("root");
+    let yard = Yard { temp, root, pinned };
+    for n in 0..files {
+        let path = yard.file(n);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content(n)).unwrap();
+    }
+    yard
+}
+
+fn content(n: usize) -> String {
+    format!("{n:>63}\n").repeat(64 + n % 128)
+}
+
+impl Yard {
+    pub fn relative(n: usize) -> String {
+        format!("d{}/e{}/f{n}.rs", n / 144, n / 12 % 12)
+    }
+
+    pub fn file(&self, n: usize) -> PathBuf {
+        self.root.join(Self::relative(n))
+    }
+
+    pub fn result(&self, n: usize) -> Value {
+        let digest = staled::world::digest::blake3(content(n).as_bytes()).to_string();
+        serde_json::json!({ "id": format!("r{n}"), "source": { "kind": "file", "path": Self::relative(n) }, "digest": digest })
+    }
+
+    fn home(&self) -> PathBuf {
+        self.temp.path().canonicalize().unwrap().join("home")
+    }
+}
+
+fn pin() -> bool {
+    let mut cores = rustix::thread::CpuSet::new();
+    cores.set(0);
+    rustix::thread::sched_setaffinity(None, &cores).is_ok()
+}
+
+/// A server in a process of its own, ended with the value.
+pub struct Peer {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl Peer {
+    pub fn echo(yard: &Yard) -> Self {
+        Self::spawn(yard, "echo", yard.temp.path().join("echo.sock"))
+    }
+
+    pub fn daemon(yard: &Yard) -> Self {
+        Self::spawn(yard, "daemon", staled::daemon::Folders::below(&yard.home()).socket)
+    }
+
+    fn spawn(yard: &Yard, role: &str, socket: PathBuf) -> Self {
+        let home = if role == "echo" { socket.clone() } else { yard.home() };
+        let child =
+            Command::new(std::env::current_exe().unwrap()).env(ROLE, role).env(HOME, home).spawn().unwrap();
+        let begun = Instant::now();
+        while UnixStream::connect(&socket).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "the {role} does not answer");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Self { child, socket }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// Serves as the echo server or the daemon when this process was started as one.
+pub fn served_as_peer() -> bool {
+    let Ok(role) = std::env::var(ROLE) else { return false };
+    let home = PathBuf::from(std::env::var_os(HOME).unwrap());
+    match role.as_str() {
+        "echo" => echo(&home),
+        _ => serve(&home),
+    }
+    true
+}
+
+fn serve(home: &Path) {
+    let start = staled::daemon::Start {
+        config: staled::config::Config::default(),
+        config_file: None,
+        folders: staled::daemon::Folders::below(home),
+    };
+    let (stop, _) = tokio::sync::watch::channel(staled::daemon::Command::Run);
+    staled::daemon::run(start, stop, None).unwrap();
+}
+
+/// The bare minimum on the same runtime: lines in, the same lines out.
+fn echo(socket: &Path) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let listener = UnixListener::bind(socket).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    runtime.block_on(async {
+        let listener = tokio::net::UnixListener::from_std(listener).unwrap();
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move {
+                let mut buffer = vec![0; 64 * 1024];
+                while let Ok(len @ 1..) = stream.read(&mut buffer).await {
+                    if stream.write_all(&buffer[..len]).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// A request line.
+pub fn request(method: &str, params: &Value) -> String {
+    format!("{}\n", staled::protocol::request::line(1, method, params))
+}
+
+/// A persistent connection.
+pub struct Line {
+    reader: BufReader<UnixStream>,
+    writer: UnixStream,
+    answer: String,
+}
+
+impl Line {
+    pub fn to(peer: &Peer) -> Self {
+        let writer = UnixStream::connect(&peer.socket).unwrap();
+        let reader = BufReader::with_capacity(1 << 20, writer.try_clone().unwrap());
+        Self { reader, writer, answer: String::new() }
+    }
+
+    pub fn call(&mut self, request: &str) -> &str {
+        self.writer.write_all(request.as_bytes()).unwrap();
+        self.answer.clear();
+        self.reader.read_line(&mut self.answer).unwrap();
+        &self.answer
+    }
+
+    pub fn ask(&mut self, method: &str, params: &Value) -> String {
+        let answer = self.call(&request(method, params)).to_owned();
+        assert!(!answer.contains("\"error\""), "{method}: {answer}");
+        answer
+    }
+}
+
+/// A rescan's cheap half.
+pub fn stat(files: &[PathBuf]) {
+    for file in files {
+        std::hint::black_box(std::fs::symlink_metadata(file).unwrap());
+    }
+}
+
+/// A whole rescan.
+pub fn stat_and_hash(files: &[PathBuf]) {
+    let mut buffer = Vec::with_capacity(64 * 1024);
+    for file in files {
+        std::hint::black_box(std::fs::symlink_metadata(file).unwrap());
+        buffer.clear();
+        std::fs::File::open(file).unwrap().read_to_end(&mut buffer).unwrap();
+        std::hint::black_box(staled::world::digest::blake3(&buffer));
+    }
+}
+
+/// Times of one thing, in nanoseconds.
+#[derive(Default, Clone)]
+pub struct Samples(Vec<u64>);
+
+impl Samples {
+    pub fn time<T>(&mut self, call: impl FnOnce() -> T) {
+        let begun = Instant::now();
+        std::hint::black_box(call());
+        self.0.push(u64::try_from(begun.elapsed().as_nanos()).unwrap());
+    }
+
+    fn percentile(&self, percent: usize) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        sorted[(sorted.len() - 1) * percent / 100] as f64
+    }
+}
+
+/// Rounds of samples, one column a thing that was timed.
+pub struct Table {
+    names: Vec<&'static str>,
+    rounds: Vec<Vec<Samples>>,
+}
+
+impl Table {
+    pub fn new(names: &[&'static str]) -> Self {
+        Self { names: names.to_vec(), rounds: Vec::new() }
+    }
+
+    pub fn add<const N: usize>(&mut self, round: [Samples; N]) {
+        self.rounds.push(round.to_vec());
+    }
+
+    /// p50 and p99 over all rounds.
+    pub fn print(&self) {
+        for (column, name) in self.names.iter().enumerate() {
+            let all = Samples(self.rounds.iter().flat_map(|round| round[column].0.clone()).collect());
+            let (p50, p99) = (all.percentile(50) / 1e3, all.percentile(99) / 1e3);
+            println!("{name:>24}: p50 {p50:>10.1} us   p99 {p99:>10.1} us   ({} samples)", all.0.len());
+        }
+    }
+
+    /// The ratio of two columns' p50, round by round.
+    pub fn ratio(&self, name: &str, over: usize, under: usize, at_most: Option<f64>) {
+        let mut ratios: Vec<f64> = self
+            .rounds
+            .iter()
+            .map(|round| round[over].percentile(50) / round[under].percentile(50))
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        let (min, median, max) = (ratios[0], ratios[ratios.len() / 2], ratios[ratios.len() - 1]);
+        let verdict = match at_most {
+            Some(bound) if median <= bound => format!("  holds (at most {bound:.5})"),
+            Some(bound) => format!("  MISSED (at most {bound:.5})"),
+            None => String::new(),
+        };
+        println!("{name}: median {median:.5} (min {min:.5}, max {max:.5}, {} rounds){verdict}", ratios.len());
+    }
+}
