@@ -15,7 +15,6 @@ use std::collections::{HashSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 
 /// How often a path that will not hold still is resolved before its source counts as unsettled.
 const TRIES: usize = 8;
@@ -30,7 +29,6 @@ struct Queue {
 
 pub(super) struct Verifiers {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
 }
 
 struct Shared {
@@ -55,12 +53,11 @@ impl Verifiers {
             arms: Arc::clone(arms),
             options: options.clone(),
         });
-        let spawn = |number: usize| {
+        for number in 0..threads.max(1) {
             let shared = Arc::clone(&shared);
-            std::thread::Builder::new().name(format!("verify-{number}")).spawn(move || shared.run())
-        };
-        let threads = (0..threads.max(1)).map(spawn).collect::<std::io::Result<_>>()?;
-        Ok(Self { shared, threads })
+            std::thread::Builder::new().name(format!("verify-{number}")).spawn(move || shared.run())?;
+        }
+        Ok(Self { shared })
     }
 
     pub(super) fn submit(&self, checks: Vec<Check>, urgent: bool) {
@@ -77,12 +74,9 @@ impl Verifiers {
 
 impl Drop for Verifiers {
     fn drop(&mut self) {
+        // Not joined: one that is in the middle of a large file would hold up the end of the process.
         self.shared.lock().closed = true;
         self.shared.ready.notify_all();
-        for thread in self.threads.drain(..) {
-            // A verifier that panicked has told so already.
-            let _ = thread.join();
-        }
     }
 }
 
@@ -119,7 +113,8 @@ impl Shared {
 
     fn answer(&self, check: &Check) -> Found {
         if check.depth == Depth::Bytes && check.key.kind == KeyKind::Path {
-            let end = self.board.marks().bound(check.source).and_then(|bound| bound.end.clone());
+            // An arm that failed or was lost is renewed below before anything is believed.
+            let end = self.board.marks().armed_end(check.source);
             if let Some(path) = end {
                 return look(&path, &check.wanted, None, &self.options);
             }
