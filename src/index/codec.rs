@@ -7,7 +7,7 @@ use super::freshness::{Cause, Doubt, Freshness};
 use super::pack::{Pack, pack_bytes, pack_enum, pack_struct, take, unpack_bytes};
 use super::row::{Baseline, Mark, Role, Row, RowNo, SessionNo};
 use super::storage::{SourceState, StoredFact, StoredHead, Summary};
-use super::{KeyKind, SourceId, SourceKey, Totals};
+use super::{KeyKind, Next, SourceId, SourceKey, Totals};
 use crate::session::SessionId;
 use crate::session::context::{Goal, Seen};
 use crate::session::digest::{Algorithm, CommitId, Digest};
@@ -75,6 +75,7 @@ pack_struct!(StoredHead {
     scratchpad_bytes,
 });
 pack_struct!(Summary { rows, next_row, stale, unknown, noted, critical });
+pack_struct!(Next { session, source });
 pack_struct!(Totals { sessions, rows, sources });
 pack_struct!(Clock { epoch, tick });
 

@@ -135,8 +135,16 @@ pub struct Index<S> {
     pending: HashMap<SourceId, Pending>,
     suspects: HashMap<SessionNo, u32>,
     totals: Totals,
+    next: Next,
     /// False until [`Index::wake`]: what the storage says of sources is then from before a restart.
     awake: bool,
+}
+
+/// The numbers that the next new session and source get.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Next {
+    session: u32,
+    source: u64,
 }
 
 /// How much there must be. A store that lost keys without a word holds less.
@@ -148,17 +156,18 @@ struct Totals {
 }
 
 const TOTALS: &[u8] = b"totals";
-const NEXT_SOURCE: &[u8] = b"next_source";
-const NEXT_SESSION: &[u8] = b"next_session";
+const NEXT: &[u8] = b"next";
 
 impl<S: Storage> Index<S> {
     /// An index over what the storage holds, in a new epoch. Nothing may be asked of it before [`Index::wake`].
     pub fn open(storage: S, epoch: &str) -> Result<Self, StorageError> {
         let shelf = Shelf::new(storage);
         let totals = shelf.get(Table::Meta, TOTALS)?.unwrap_or_default();
+        let next = shelf.get(Table::Meta, NEXT)?.unwrap_or_default();
         Ok(Self {
             shelf,
             totals,
+            next,
             clock: Clock::start(epoch),
             stamp: 0,
             pending: HashMap::new(),
@@ -168,6 +177,7 @@ impl<S: Storage> Index<S> {
     }
 
     fn put_totals(&mut self) -> Result<(), StorageError> {
+        self.shelf.put(Table::Meta, NEXT, &self.next)?;
         self.shelf.put(Table::Meta, TOTALS, &self.totals)
     }
 
@@ -335,10 +345,9 @@ impl<S: Storage> Index<S> {
             Some(mark) => self.shelf.put(Table::Marks, &key, mark)?,
             None => self.shelf.remove(Table::Marks, &key)?,
         }
-        let mut summary: Summary = self.shelf.must(Table::Summaries, &session.0.to_be_bytes())?;
-        summary.count(&row, old.as_ref(), false);
-        summary.count(&row, new.as_ref(), true);
-        self.shelf.put(Table::Summaries, &session.0.to_be_bytes(), &summary)?;
+        let counts = self.shelf.counts(session)?;
+        counts.count(&row, old.as_ref(), false);
+        counts.count(&row, new.as_ref(), true);
         let from = old.map_or(Freshness::Fresh, |mark| mark.freshness);
         if from != freshness {
             outcome.changed.push(Change { session, id: row.id, from, to: freshness });

@@ -7,8 +7,8 @@ use super::found::Found;
 use super::freshness::judge;
 use super::row::{Baseline, Mark, Role, Row, RowNo, SessionNo};
 use super::shelf::{mark_key, source_key};
-use super::storage::{SourceState, Storage, StorageError, StoredFact, StoredHead, Summary, Table};
-use super::{Check, Depth, Index, KeyKind, NEXT_SESSION, NEXT_SOURCE, Outcome, SourceId, SourceKey};
+use super::storage::{CHUNK, SourceState, Storage, StorageError, StoredFact, StoredHead, Summary, Table};
+use super::{Check, Depth, Index, KeyKind, Outcome, SourceId, SourceKey};
 use crate::session::context::{Belief, Fact, Seen, Update};
 use crate::session::digest::Digest;
 use crate::session::moment::Moment;
@@ -118,7 +118,8 @@ impl<S: Storage> Index<S> {
     }
 
     fn open_session(&mut self, update: &Update, root: &Path) -> Result<SessionNo, StorageError> {
-        let session = SessionNo(self.next(NEXT_SESSION)? as u32);
+        let session = SessionNo(self.next.session);
+        self.next.session += 1;
         let head = StoredHead {
             session: update.session.clone(),
             user: String::new(),
@@ -138,12 +139,6 @@ impl<S: Storage> Index<S> {
         Ok(session)
     }
 
-    fn next(&mut self, counter: &[u8]) -> Result<u64, StorageError> {
-        let next = self.shelf.get::<u64>(Table::Meta, counter)?.unwrap_or(0);
-        self.shelf.put(Table::Meta, counter, &(next + 1))?;
-        Ok(next)
-    }
-
     /// The head of a session.
     pub fn head(&self, session: SessionNo) -> Result<StoredHead, StorageError> {
         self.shelf.must(Table::Heads, &session.0.to_be_bytes())
@@ -151,7 +146,13 @@ impl<S: Storage> Index<S> {
 
     /// These rows of a session, in this order; those that are gone are left out.
     pub fn rows_of(&self, session: SessionNo, numbers: &[RowNo]) -> Result<Vec<Row>, StorageError> {
-        numbers.iter().filter_map(|&no| self.shelf.row(session, no).transpose()).collect()
+        let mut rows = Vec::with_capacity(numbers.len());
+        // Rows that were told together stand together: each chunk is decoded once.
+        for run in numbers.chunk_by(|a, b| a.0 / CHUNK == b.0 / CHUNK) {
+            let chunk = self.shelf.chunk(session, run[0])?;
+            rows.extend(run.iter().filter_map(|no| chunk.iter().find(|row| row.no == *no).cloned()));
+        }
+        Ok(rows)
     }
 
     /// The rows of a session, by number.
@@ -196,7 +197,7 @@ impl<S: Storage> Index<S> {
         let released = self.leave(session, row)?;
         self.shelf.remove_row(session, row.no)?;
         self.totals.rows -= 1;
-        self.recounted(session, |summary| summary.rows -= 1)?;
+        self.shelf.counts(session)?.rows -= 1;
         Ok(released)
     }
 
@@ -224,21 +225,10 @@ impl<S: Storage> Index<S> {
     fn unmark(&mut self, session: SessionNo, row: &Row) -> Result<(), StorageError> {
         let key = mark_key(session, row.no);
         if let Some(mark) = self.shelf.get::<Mark>(Table::Marks, &key)? {
-            self.recounted(session, |summary| summary.count(row, Some(&mark), false))?;
+            self.shelf.counts(session)?.count(row, Some(&mark), false);
             self.shelf.remove(Table::Marks, &key)?;
         }
         Ok(())
-    }
-
-    fn recounted(
-        &mut self,
-        session: SessionNo,
-        change: impl FnOnce(&mut Summary),
-    ) -> Result<(), StorageError> {
-        let key = session.0.to_be_bytes();
-        let mut summary: Summary = self.shelf.must(Table::Summaries, &key)?;
-        change(&mut summary);
-        self.shelf.put(Table::Summaries, &key, &summary)
     }
 
     /// Baselines that were still awaited when their registration was answered can no longer be taken: a later look
@@ -474,14 +464,11 @@ impl<S: Storage> Step<'_, S> {
     }
 
     fn new_row(&mut self) -> Result<RowNo, StorageError> {
-        let mut no = 0;
-        self.index.recounted(self.session, |summary| {
-            no = summary.next_row;
-            summary.next_row += 1;
-            summary.rows += 1;
-        })?;
         self.index.totals.rows += 1;
-        Ok(RowNo(no))
+        let counts = self.index.shelf.counts(self.session)?;
+        counts.rows += 1;
+        counts.next_row += 1;
+        Ok(RowNo(counts.next_row - 1))
     }
 
     /// Puts a row on its source, and judges it at once when the source is settled.
@@ -524,7 +511,8 @@ impl<S: Storage> Step<'_, S> {
             Some(source) => source,
             None => {
                 self.index.totals.sources += 1;
-                SourceId(self.index.next(NEXT_SOURCE)?)
+                self.index.next.source += 1;
+                SourceId(self.index.next.source)
             }
         };
         let held = match known {

@@ -1,17 +1,19 @@
-//! Typed access to the tables, with the rows that a step touches held until the step ends.
+//! Typed access to the tables, with the rows and counts that a step touches held until the step ends.
 //!
-//! Rows share a value by the dozen. Settling ten thousand files would write each value a dozen times over if every
-//! change went through at once, so changed chunks wait for [`Shelf::flush`], which every step of the index calls last.
+//! Rows share a value by the dozen, and all rows of a session its counts. Settling ten thousand files would write each
+//! value many times over if every change went through at once, so what changed waits for [`Shelf::flush`], which every
+//! step of the index calls last.
 
 use super::SourceId;
 use super::pack::{self, Pack};
 use super::row::{Row, RowNo, SessionNo};
-use super::storage::{CHUNK, Storage, StorageError, Table};
+use super::storage::{CHUNK, Storage, StorageError, Summary, Table};
 use std::collections::HashMap;
 
 pub(super) struct Shelf<S> {
     pub(super) storage: S,
     held: HashMap<[u8; 8], Held>,
+    counts: HashMap<SessionNo, Summary>,
 }
 
 struct Held {
@@ -21,7 +23,7 @@ struct Held {
 
 impl<S: Storage> Shelf<S> {
     pub(super) fn new(storage: S) -> Self {
-        Self { storage, held: HashMap::new() }
+        Self { storage, held: HashMap::new(), counts: HashMap::new() }
     }
 
     pub(super) fn get<T: Pack>(&self, table: Table, key: &[u8]) -> Result<Option<T>, StorageError> {
@@ -66,10 +68,14 @@ impl<S: Storage> Shelf<S> {
         Ok(chunks.into_iter().flat_map(|(_, rows)| rows).collect())
     }
 
+    /// The rows that share a value with this one, as they are stored.
+    pub(super) fn chunk(&self, session: SessionNo, row: RowNo) -> Result<Vec<Row>, StorageError> {
+        Ok(self.get(Table::Rows, &chunk_key(session, row))?.unwrap_or_default())
+    }
+
     /// One row as it is stored.
     pub(super) fn row(&self, session: SessionNo, row: RowNo) -> Result<Option<Row>, StorageError> {
-        let chunk: Option<Vec<Row>> = self.get(Table::Rows, &chunk_key(session, row))?;
-        Ok(chunk.unwrap_or_default().into_iter().find(|found| found.no == row))
+        Ok(self.chunk(session, row)?.into_iter().find(|found| found.no == row))
     }
 
     /// One row, to be read or changed within this step.
@@ -95,6 +101,15 @@ impl<S: Storage> Shelf<S> {
         Ok(())
     }
 
+    /// The counts of a session, to be changed within this step.
+    pub(super) fn counts(&mut self, session: SessionNo) -> Result<&mut Summary, StorageError> {
+        if !self.counts.contains_key(&session) {
+            let held = self.must(Table::Summaries, &session.0.to_be_bytes())?;
+            self.counts.insert(session, held);
+        }
+        Ok(self.counts.get_mut(&session).expect("it was inserted above"))
+    }
+
     /// Writes what the step changed. A step that failed before this has changed nothing in these rows.
     pub(super) fn flush(&mut self) -> Result<(), StorageError> {
         for (key, held) in std::mem::take(&mut self.held) {
@@ -103,6 +118,9 @@ impl<S: Storage> Shelf<S> {
                 (true, true) => self.remove(Table::Rows, &key)?,
                 (true, false) => self.put(Table::Rows, &key, &held.rows)?,
             }
+        }
+        for (session, counts) in std::mem::take(&mut self.counts) {
+            self.put(Table::Summaries, &session.0.to_be_bytes(), &counts)?;
         }
         Ok(())
     }

@@ -154,7 +154,8 @@ impl Marks {
     /// The file that a source leads to, if everything on the way to it is armed: then its bytes alone can be looked at.
     pub(super) fn armed_end(&self, source: SourceId) -> Option<PathBuf> {
         let bound = self.bound.get(&source)?;
-        let live = |path: &PathBuf| self.armed.get(path.as_os_str().as_bytes()).is_some_and(|armed| armed.live);
+        let live =
+            |path: &PathBuf| self.armed.get(path.as_os_str().as_bytes()).is_some_and(|armed| armed.live);
         bound.arms.iter().all(live).then(|| bound.end.clone())?
     }
 
