@@ -1,0 +1,142 @@
+//! `import`: what a transcript shows that its session believes, registered with the daemon.
+
+use super::shell::{Done, Shell, Stop};
+use super::words::{counted, list};
+use crate::agent;
+use crate::agent::context::{Imported, context, known_files};
+use crate::agent::rebase::Places;
+use crate::agent::transcript::Transcript;
+use clap::Subcommand;
+use serde_json::json;
+use std::path::{Component, Path, PathBuf};
+
+/// Register what an agent's transcript shows that its session believes
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    agent: Agent,
+}
+
+#[derive(Debug, Subcommand)]
+enum Agent {
+    /// A session of Claude Code (~/.claude/projects/*/*.jsonl, plain or gzip)
+    ClaudeCode(ImportArgs),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  staled import claude-code ~/.claude/projects/-home-alice-app/5f2c….jsonl --root ~/app
+  staled import claude-code session.jsonl.gz --root /tmp/replay --rebuild
+
+What the agent saw is the baseline, never what is on the disk now: a file that differs is stale from
+the start. A file that the transcript shows only in part takes what is on the disk as its baseline.")]
+struct ImportArgs {
+    /// The transcript
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where the session's repository is on this machine
+    #[arg(long, value_name = "DIR")]
+    root: PathBuf,
+    /// A path prefix of the transcript and what it is here; may be given more than once
+    #[arg(long = "map", value_name = "FROM=TO", value_parser = parse_map)]
+    maps: Vec<(PathBuf, PathBuf)>,
+    /// Name of the session; the transcript's own id unless given
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+    /// What the session is for, in one sentence
+    #[arg(long, value_name = "TEXT")]
+    goal: Option<String>,
+    /// First write every file that the transcript shows whole into DIR, which must be empty or missing
+    #[arg(long)]
+    rebuild: bool,
+}
+
+fn parse_map(text: &str) -> Result<(PathBuf, PathBuf), String> {
+    match text.split_once('=') {
+        Some((from, to)) if !from.is_empty() && !to.is_empty() => Ok((from.into(), to.into())),
+        _ => Err("expected FROM=TO".to_owned()),
+    }
+}
+
+pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
+    let Agent::ClaudeCode(args) = &args.agent;
+    let transcript = agent::open(&args.file).map_err(Stop::failed)?;
+    let root = root(&args.root, args.rebuild)?;
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let places = Places {
+        root: &root,
+        first_cwd: transcript.first_cwd.as_deref(),
+        cwds: &transcript.cwds,
+        maps: &args.maps,
+        home: home.as_deref(),
+    };
+    if args.rebuild {
+        rebuild(&transcript, &places)?;
+    }
+    let fallback = || args.file.file_name().map(|name| name.to_string_lossy().into_owned());
+    let session = args.session.clone().or_else(|| transcript.session_id.clone()).or_else(fallback);
+    let imported = context(&transcript, &places, session, args.goal.clone());
+    register(&transcript, &imported, shell)
+}
+
+fn root(root: &Path, rebuild: bool) -> Result<PathBuf, Stop> {
+    let failed = |error| Stop::failed(format!("cannot use the root {}: {error}", root.display()));
+    if rebuild {
+        std::fs::create_dir_all(root).map_err(failed)?;
+        if std::fs::read_dir(root).map_err(failed)?.next().is_some() {
+            let why = format!("the root {} is not empty, and --rebuild writes into empty folders only", root.display());
+            return Err(Stop::failed(why));
+        }
+    }
+    let root = root.canonicalize().map_err(failed)?;
+    if root.is_dir() { Ok(root) } else { Err(Stop::failed(format!("the root {} is not a folder", root.display()))) }
+}
+
+/// Writes what the agent last saw. A name of the transcript never leads out of the root.
+fn rebuild(transcript: &Transcript, places: &Places<'_>) -> Result<(), Stop> {
+    for (path, content) in known_files(transcript, places) {
+        if !path.components().all(|part| matches!(part, Component::Normal(_))) {
+            continue;
+        }
+        let path = places.root.join(path);
+        let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&path, content));
+        written.map_err(|error| Stop::failed(format!("cannot write {}: {error}", path.display())))?;
+    }
+    Ok(())
+}
+
+fn register(transcript: &Transcript, imported: &Imported, shell: &mut Shell) -> Done {
+    let answer = shell.client()?.ask("context.register", &imported.context)?;
+    let answer = super::shell::parse(&answer)?;
+    if shell.json {
+        let counts = &transcript.counts;
+        let said = json!({
+            "session": answer["session"],
+            "lines": counts.lines,
+            "unparsable": counts.unparsable,
+            "results": answer["results"],
+            "invariants": answer["invariants"],
+            "notes": imported.notes,
+        });
+        shell.out.line(said)?;
+        return Ok(0);
+    }
+    let rows: Vec<_> = list(&answer, "results").iter().chain(list(&answer, "invariants")).collect();
+    let critical = imported.context.results.iter().filter(|told| told.critical == Some(true)).count();
+    let stale: Vec<_> = rows.iter().filter(|row| row["status"] != "fresh").collect();
+    let session = super::words::text(&answer, "session");
+    shell.out.line(format!(
+        "{session}: {} of {}, {} of them critical",
+        counted(rows.len() as u64, "source"),
+        counted(transcript.counts.lines, "line"),
+        critical
+    ))?;
+    let state = match stale.len() {
+        0 => "all are what the agent saw".to_owned(),
+        n => format!("{n} are not what the agent saw; `staled status {session}` shows them"),
+    };
+    shell.out.line(format!("  {state}"))?;
+    imported.notes.iter().for_each(|note| shell.out.talk(&format!("note: {note}")));
+    Ok(0)
+}
