@@ -3,7 +3,7 @@
 use super::Index;
 use super::clock::Clock;
 use super::found::Found;
-use super::freshness::{Cause, Doubt, Freshness};
+use super::freshness::{Doubt, Freshness};
 use super::row::{Baseline, Mark, Role, Row, SessionNo};
 use super::shelf::{mark_key, mark_row, source_key};
 use super::storage::{SourceState, Storage, StorageError, StoredFact, StoredHead, Summary, Table};
@@ -182,7 +182,7 @@ impl<S: Storage> Index<S> {
     fn line(&self, row: &Row, mark: Option<&Mark>, blind: Option<Doubt>) -> Result<Line, StorageError> {
         let known = mark.map_or(Freshness::Fresh, |mark| mark.freshness);
         let suspect = row.source_id.is_some_and(|source| self.is_pending(source));
-        let certain = matches!(known, Freshness::Stale(Cause::Refuted | Cause::Volatile));
+        let certain = row.refuted || matches!(row.source, Source::Volatile { .. });
         let freshness = match blind.or(suspect.then_some(Doubt::Unsettled)) {
             Some(doubt) if !certain => Freshness::Unknown(doubt),
             _ => known,
