@@ -356,7 +356,7 @@ impl<S: Storage> Index<S> {
 
     /// First step after a start: everything is suspect, and counts are made again from rows and marks, for the
     /// process may have ended between two writes. Readings that an equal stat may confirm go with their checks:
-    /// not racy, and of no critical row.
+    /// not racy, of no critical row, and in every algorithm that is wanted by now.
     pub fn wake(&mut self) -> Result<Vec<Check>, StorageError> {
         self.awake = true;
         let mut critical = std::collections::HashSet::new();
@@ -374,7 +374,9 @@ impl<S: Storage> Index<S> {
             found.sources += 1;
             let mut check = self.suspect(source, &state, Depth::Names);
             check.known = match state.found {
-                Some(Found::File(file)) if !file.racy && !critical.contains(&source) => Some(file),
+                Some(Found::File(file)) if !file.racy && !critical.contains(&source) => {
+                    state.wanted.iter().all(|&algorithm| file.digest_in(algorithm).is_some()).then_some(file)
+                }
                 _ => None,
             };
             checks.push(check);
