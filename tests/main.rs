@@ -4,5 +4,6 @@ mod daemon;
 mod gate;
 mod git_head;
 mod harness;
+mod sim;
 mod store;
 mod transcripts;
