@@ -6,5 +6,6 @@ mod gate;
 mod git_head;
 mod harness;
 mod layout;
+mod sim;
 mod store;
 mod transcripts;

@@ -30,7 +30,7 @@ use found::{FileFound, Found};
 use freshness::{Freshness, adopt, judge};
 use row::{Baseline, Mark, Row, RowNo, SessionNo};
 use shelf::{Shelf, mark_key, source_key};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use storage::{SourceState, Storage, StorageError, Summary, Table};
 
@@ -365,25 +365,32 @@ impl<S: Storage> Index<S> {
 
     /// First step after a start: everything is suspect, and counts are made again from rows and marks, for the
     /// process may have ended between two writes. Readings that an equal stat may confirm go with their checks:
-    /// not racy, and of no critical row.
+    /// not racy, of no critical row, and in every algorithm that is wanted by now. A row that no source would wake was left
+    /// by half a step; it would be fresh by silence, so this storage cannot be believed.
     pub fn wake(&mut self) -> Result<Vec<Check>, StorageError> {
         self.awake = true;
-        let mut critical = std::collections::HashSet::new();
+        let (mut critical, mut resting) = (HashSet::new(), HashSet::new());
         let mut found = Totals::default();
         for session in self.sessions()? {
             found.sessions += 1;
             for row in self.recount(session)? {
                 found.rows += 1;
                 critical.extend(row.source_id.filter(|_| row.critical));
+                resting.extend(row.source_id.map(|source| (source, session, row.no)));
             }
         }
         let mut checks = Vec::new();
         for (key, state) in self.shelf.list::<SourceState>(Table::Sources, &[])? {
             let Some(source) = id_of(&key) else { continue };
             found.sources += 1;
+            for &(session, row) in &state.readers {
+                resting.remove(&(source, session, row));
+            }
             let mut check = self.suspect(source, &state, Depth::Names);
             check.known = match state.found {
-                Some(Found::File(file)) if !file.racy && !critical.contains(&source) => Some(file),
+                Some(Found::File(file)) if !file.racy && !critical.contains(&source) => {
+                    state.wanted.iter().all(|&algorithm| file.digest_in(algorithm).is_some()).then_some(file)
+                }
                 _ => None,
             };
             checks.push(check);
@@ -392,7 +399,7 @@ impl<S: Storage> Index<S> {
             let reason = format!("keys are missing: {found:?} where {:?} must be", self.totals);
             return Err(StorageError { verb: "count", table: Table::Meta, reason });
         }
-        Ok(checks)
+        if resting.is_empty() { Ok(checks) } else { Err(half_a_step()) }
     }
 
     fn recount(&mut self, session: SessionNo) -> Result<Vec<Row>, StorageError> {
@@ -402,6 +409,9 @@ impl<S: Storage> Index<S> {
         let mut summary = Summary { rows: rows.len() as u32, next_row: held.next_row, ..Summary::default() };
         for row in &rows {
             let mark: Option<Mark> = self.shelf.get(Table::Marks, &mark_key(session, row.no))?;
+            if row.source_id.is_none() && mark.is_none() {
+                return Err(half_a_step());
+            }
             summary.count(row, mark.as_ref(), true);
         }
         self.shelf.put(Table::Summaries, &key, &summary)?;
@@ -469,6 +479,11 @@ impl Summary {
             step(&mut self.critical);
         }
     }
+}
+
+fn half_a_step() -> StorageError {
+    let reason = "a row is there that nothing would ever judge again".to_owned();
+    StorageError { verb: "wake", table: Table::Rows, reason }
 }
 
 fn id_of(key: &[u8]) -> Option<SourceId> {

@@ -535,54 +535,45 @@ impl<S: Storage> Step<'_, S> {
         Ok((source, state, pending || more_wanted || untold))
     }
 
+    /// Binds every fact anew, for rows may have gone or moved since it was told: a name is the row with that id as long
+    /// as there is one, and a path otherwise, whatever was told in which order.
     fn tell_facts(
         &mut self,
         head: &mut StoredHead,
         facts: &[Fact],
         rows: &mut BTreeMap<RowNo, Row>,
     ) -> Result<(), StorageError> {
-        for fact in facts {
-            head.facts.retain(|held| held.id != fact.id);
-            let bound = self.bind(fact, rows)?;
-            head.facts.push(bound);
+        for Fact { id, statement, evidence, sources } in facts.iter().cloned() {
+            head.facts.retain(|held| held.id != id);
+            head.facts.push(StoredFact { id, statement, evidence, sources, rows: Vec::new() });
         }
-        // Rows may have gone since a fact was told; it then rests on the path itself.
-        let lost = |fact: &StoredFact| fact.rows.iter().any(|no| !rows.contains_key(no));
-        let (lost, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut head.facts).into_iter().partition(lost);
-        head.facts = kept;
-        for StoredFact { id, statement, evidence, sources, .. } in lost {
-            let bound = self.bind(&Fact { id, statement, evidence, sources }, rows)?;
-            head.facts.push(bound);
+        if head.facts.is_empty() {
+            return Ok(());
+        }
+        let (mut ids, mut places) = (HashMap::new(), HashMap::new());
+        for row in rows.values() {
+            if row.role != Role::Tracked {
+                ids.entry(PathBuf::from(&row.id)).or_insert(row.no);
+            }
+            if let Some(path) = row.source.path() {
+                places.entry(absolute(&self.root, path)).or_insert(row.no);
+            }
+        }
+        for fact in &mut head.facts {
+            fact.rows.clear();
+            for source in &fact.sources {
+                let place = absolute(&self.root, source);
+                if let Some(&no) = ids.get(source).or_else(|| places.get(&place)) {
+                    fact.rows.push(no);
+                    continue;
+                }
+                let row = self.track(source)?;
+                fact.rows.push(row.no);
+                places.insert(place, row.no);
+                rows.insert(row.no, row);
+            }
         }
         Ok(())
-    }
-
-    fn bind(&mut self, fact: &Fact, rows: &mut BTreeMap<RowNo, Row>) -> Result<StoredFact, StorageError> {
-        let mut bound = Vec::with_capacity(fact.sources.len());
-        for source in &fact.sources {
-            let path = absolute(&self.root, source);
-            let root = self.root.clone();
-            let covers =
-                |row: &&Row| row.source.path().is_some_and(|spelled| absolute(&root, spelled) == path);
-            let named = rows.values().find(|row| Path::new(&row.id) == source && row.role != Role::Tracked);
-            let no = match named.or_else(|| rows.values().find(covers)) {
-                Some(row) => row.no,
-                None => {
-                    let row = self.track(source)?;
-                    let no = row.no;
-                    rows.insert(no, row);
-                    no
-                }
-            };
-            bound.push(no);
-        }
-        Ok(StoredFact {
-            id: fact.id.clone(),
-            statement: fact.statement.clone(),
-            evidence: fact.evidence.clone(),
-            sources: fact.sources.clone(),
-            rows: bound,
-        })
     }
 
     /// A path that only a fact names: not critical, and compared with the daemon's own look.

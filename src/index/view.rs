@@ -1,12 +1,12 @@
 //! The immutable answer about one session at one clock: everything a decision may look at.
 
-use super::Index;
 use super::clock::Clock;
 use super::found::Found;
-use super::freshness::{Cause, Doubt, Freshness};
+use super::freshness::{Doubt, Freshness};
 use super::row::{Baseline, Mark, Role, Row, SessionNo};
 use super::shelf::{mark_key, mark_row, source_key};
 use super::storage::{SourceState, Storage, StorageError, StoredFact, StoredHead, Summary, Table};
+use super::{Index, KeyKind};
 use crate::session::context::Seen;
 use crate::session::moment::Moment;
 use crate::session::source::Source;
@@ -64,7 +64,8 @@ pub struct Line {
     pub since: Option<Moment>,
     /// Something that can be read again stands there.
     pub exists: bool,
-    /// Where the path leads, symlinks resolved; known only for rows that are not fresh.
+    /// Where the path leads, symlinks resolved, or the path itself where it leads to no file; known only for rows that
+    /// are not fresh.
     pub identity: Option<PathBuf>,
 }
 
@@ -182,18 +183,18 @@ impl<S: Storage> Index<S> {
     fn line(&self, row: &Row, mark: Option<&Mark>, blind: Option<Doubt>) -> Result<Line, StorageError> {
         let known = mark.map_or(Freshness::Fresh, |mark| mark.freshness);
         let suspect = row.source_id.is_some_and(|source| self.is_pending(source));
-        let certain = matches!(known, Freshness::Stale(Cause::Refuted | Cause::Volatile));
+        let certain = row.refuted || matches!(row.source, Source::Volatile { .. });
         let freshness = match blind.or(suspect.then_some(Doubt::Unsettled)) {
             Some(doubt) if !certain => Freshness::Unknown(doubt),
             _ => known,
         };
-        let found = match row.source_id {
-            Some(source) if freshness != Freshness::Fresh => self
-                .shelf
-                .get::<SourceState>(Table::Sources, &source_key(source))?
-                .and_then(|state| state.found),
+        let state = match row.source_id {
+            Some(source) if freshness != Freshness::Fresh => {
+                self.shelf.get::<SourceState>(Table::Sources, &source_key(source))?
+            }
             _ => None,
         };
+        let found = state.as_ref().and_then(|state| state.found.as_ref());
         Ok(Line {
             id: row.id.clone(),
             role: row.role,
@@ -205,11 +206,11 @@ impl<S: Storage> Index<S> {
             now: mark.and_then(|mark| mark.now.clone()),
             since: mark.map(|mark| mark.since),
             exists: matches!(found, Some(Found::File(_) | Found::Other { .. })),
-            identity: found.as_ref().and_then(identity),
+            identity: state.as_ref().and_then(identity),
         })
     }
 
-    /// A fact is judged by its rows and by every doubtful row that leads to the same file under another spelling.
+    /// A fact is judged by its rows and by every doubtful row that leads to the same place under another spelling.
     fn judged_facts(
         &self,
         session: SessionNo,
@@ -239,13 +240,13 @@ impl<S: Storage> Index<S> {
                 fresh = false;
                 continue;
             };
-            let found = match row.source_id {
-                Some(source) => self.shelf.must::<SourceState>(Table::Sources, &source_key(source))?.found,
+            let state: Option<SourceState> = match row.source_id {
+                Some(source) => Some(self.shelf.must(Table::Sources, &source_key(source))?),
                 None => None,
             };
-            let same_file = found.as_ref().and_then(identity).is_some_and(|path| identities.contains(&path));
-            fresh &= !ids.contains(row.id.as_str()) && !same_file;
-            digest = digest.or_else(|| found.as_ref().and_then(found_text));
+            let same_place = state.as_ref().and_then(identity).is_some_and(|path| identities.contains(&path));
+            fresh &= !ids.contains(row.id.as_str()) && !same_place;
+            digest = digest.or_else(|| state.and_then(|state| state.found).as_ref().and_then(found_text));
         }
         Ok(FactLine {
             statement: fact.statement.clone(),
@@ -286,8 +287,13 @@ fn counts_of(summary: &Summary) -> Counts {
     }
 }
 
-fn identity(found: &Found) -> Option<PathBuf> {
-    if let Found::File(file) = found { Some(file.canonical.clone()) } else { None }
+/// Where a path led; itself where it led to no file.
+fn identity(state: &SourceState) -> Option<PathBuf> {
+    match (&state.found, state.key.kind) {
+        (Some(Found::File(file)), _) => Some(file.canonical.clone()),
+        (_, KeyKind::Path) => Some(state.key.path.clone()),
+        (_, KeyKind::Head) => None,
+    }
 }
 
 /// What the agent saw, as the wire writes it.
