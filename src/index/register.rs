@@ -512,7 +512,7 @@ impl<S: Storage> Step<'_, S> {
             None => {
                 self.index.totals.sources += 1;
                 self.index.next.source += 1;
-                SourceId(self.index.next.source)
+                SourceId(self.index.next.source - 1)
             }
         };
         let held = match known {
