@@ -10,3 +10,4 @@ pub mod config;
 pub mod daemon;
 pub mod client;
 pub mod agent;
+pub mod cli;
