@@ -47,3 +47,4 @@ pub mod config;
 pub mod daemon;
 pub mod client;
 pub mod agent;
+pub mod cli;

@@ -1,5 +1,6 @@
 //! The one test crate.
 
+mod cli;
 mod config;
 mod daemon;
 mod gate;

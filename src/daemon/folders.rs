@@ -56,10 +56,10 @@ pub enum FolderError {
     },
 }
 
-/// Keeps the state claimed as long as it lives.
+/// Keeps both folders claimed as long as it lives.
 #[derive(Debug)]
 pub(super) struct Claim {
-    _lock: File,
+    _locks: [File; 2],
 }
 
 impl Folders {
@@ -86,22 +86,14 @@ impl Folders {
         self.runtime.join("cookies")
     }
 
-    /// Makes the folders, checks that they are ours, and claims the state. A second daemon touches nothing.
+    /// Makes the folders, checks that they are ours, and claims both: two daemons with a state each could otherwise
+    /// take each other's socket. A second daemon touches nothing.
     pub(super) fn claim(&self) -> Result<Claim, FolderError> {
-        make_ours(&self.state)?;
-        let path = self.state.join("lock");
-        let io = |source| FolderError::Io { path: path.clone(), source };
-        let lock = File::options().create(true).truncate(false).write(true).open(&path).map_err(io)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(FolderError::Taken { path: self.state.clone() }),
-            Err(TryLockError::Error(source)) => return Err(io(source)),
-        }
-        make_ours(&self.runtime)?;
+        let locks = [lock(&self.state, "lock")?, lock(&self.runtime, "staled.lock")?];
         let pid = self.runtime.join("staled.pid");
         std::fs::write(&pid, format!("{}\n", std::process::id()))
             .map_err(|source| FolderError::Io { path: pid, source })?;
-        Ok(Claim { _lock: lock })
+        Ok(Claim { _locks: locks })
     }
 
     /// Removes what a stopped daemon need not leave behind. Whatever stays is replaced at the next start.
@@ -119,6 +111,18 @@ pub fn usual_runtime() -> Option<PathBuf> {
 
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+fn lock(folder: &Path, name: &str) -> Result<File, FolderError> {
+    make_ours(folder)?;
+    let path = folder.join(name);
+    let io = |source| FolderError::Io { path: path.clone(), source };
+    let lock = File::options().create(true).truncate(false).write(true).open(&path).map_err(io)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(FolderError::Taken { path: folder.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(io(source)),
+    }
 }
 
 fn make_ours(folder: &Path) -> Result<(), FolderError> {

@@ -124,14 +124,29 @@ pub struct Start {
 /// Runs a daemon until it is told to stop, by a signal or over `stop`. Blocks the calling thread, which becomes the
 /// engine's.
 pub fn run(start: Start, stop: watch::Sender<Command>, signals: Option<Signals>) -> Result<(), Fatal> {
+    run_and_tell(start, stop, signals, || {})
+}
+
+/// Runs a daemon as [`run`] does, and calls `serving` once, when its socket is being served.
+pub fn run_and_tell(
+    start: Start,
+    stop: watch::Sender<Command>,
+    signals: Option<Signals>,
+    serving: impl FnOnce(),
+) -> Result<(), Fatal> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|source| Fatal::Start { what: "the runtime", source })?;
-    runtime.block_on(live(start, stop, signals))
+    runtime.block_on(live(start, stop, signals, serving))
 }
 
-async fn live(start: Start, stop: watch::Sender<Command>, signals: Option<Signals>) -> Result<(), Fatal> {
+async fn live(
+    start: Start,
+    stop: watch::Sender<Command>,
+    signals: Option<Signals>,
+    serving: impl FnOnce(),
+) -> Result<(), Fatal> {
     let Start { config, config_file, folders } = start;
     let held = folders.claim()?;
     let epoch = clock::new_epoch();
@@ -168,7 +183,7 @@ async fn live(start: Start, stop: watch::Sender<Command>, signals: Option<Signal
         started: Instant::now(),
         stop: stop.clone(),
     });
-    let ended = serve(&daemon, listener, engine, stop.subscribe(), signals).await;
+    let ended = serve(&daemon, listener, engine, stop.subscribe(), signals, serving).await;
     systemd::stopping();
     daemon.folders.remove_socket();
     drop(held);
@@ -182,12 +197,14 @@ async fn serve(
     mut engine: tokio::task::JoinHandle<Result<(), Fatal>>,
     mut stop: watch::Receiver<Command>,
     signals: Option<Signals>,
+    serving: impl FnOnce(),
 ) -> Result<(), Fatal> {
     let signals = signals.map(|signals| signals.listen(daemon)).transpose();
     let signals = signals.map_err(|source| Fatal::Start { what: "the signal thread", source })?;
     let ready = daemon.engine.settled_all();
     let server = server::serve(Arc::clone(daemon), listener, stop.clone());
     let mut server = tokio::spawn(server);
+    serving();
     let announce = tokio::spawn(async move {
         ready.await;
         systemd::ready();

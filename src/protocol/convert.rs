@@ -1,8 +1,10 @@
 //! Inward: from what travels to what is meant, checked once and for all. Outward: the same for the journal.
 //!
-//! Private text is redacted here, before anything can be hashed, stored or logged.
+//! Private text is redacted here, before anything can be hashed, stored or logged. Blank text is refused here where a
+//! report would have to repeat it: the gate takes none, and a session whose reports never pass is of no use.
 
 use super::context as wire;
+use super::gate::is_blank;
 use super::path::{WirePath, decode_base64};
 use super::refusal::Refusal;
 use super::time;
@@ -70,7 +72,7 @@ pub fn digest(told: &str) -> Checked<Digest> {
 pub fn goal(told: wire::Goal) -> Checked<Goal> {
     let invalid = |why: Refusal| Refusal::application("goal_invalid", why);
     Ok(Goal {
-        statement: text("goal.statement", &told.statement).map_err(invalid)?,
+        statement: text_if_any("goal.statement", &told.statement).map_err(invalid)?,
         branchable: told.branchable,
         shares_mutable_state: told.shares_mutable_state,
         hypotheses: texts("goal.hypotheses", &told.hypotheses).map_err(invalid)?,
@@ -79,13 +81,10 @@ pub fn goal(told: wire::Goal) -> Checked<Goal> {
 
 fn belief(told: wire::Belief, result: bool, hash: &impl Fn(&[u8]) -> Digest) -> Checked<Belief> {
     let id = match (result, told.id, told.name) {
-        (true, Some(id), None) | (false, None, Some(id)) => text("id", &id)?,
+        (true, Some(id), None) | (false, None, Some(id)) => said("id", &id)?,
         (true, ..) => return Err(Refusal::invalid_params("a result has an id and no name")),
         (false, ..) => return Err(Refusal::invalid_params("an invariant has a name and no id")),
     };
-    if id.is_empty() {
-        return Err(Refusal::invalid_params("an id or name must not be empty"));
-    }
     let source = source(told.source, &id)?;
     let seen = seen(&source, told.digest, told.content, told.encoding.as_deref(), hash)
         .map_err(|why| Refusal::invalid_params(format!("{id}: {why}")))?;
@@ -108,12 +107,12 @@ fn source(told: wire::Source, id: &str) -> Checked<Source> {
     };
     if told.kind == "volatile" {
         return match (told.what, told.path) {
-            (Some(what), None) => Ok(Source::Volatile { what: text("what", &what)? }),
+            (Some(what), None) => Ok(Source::Volatile { what: said("what", &what)? }),
             _ => Err(refused("a volatile source says what it is, and names no path".to_owned())),
         };
     }
     let path = match (told.path, told.what) {
-        (Some(path), None) => path.0,
+        (Some(path), None) => label(path)?,
         _ => return Err(refused(format!("a source of kind {:?} names a path", told.kind))),
     };
     match told.kind.as_str() {
@@ -167,7 +166,7 @@ fn facts(told: Vec<wire::Fact>) -> Checked<Vec<Fact>> {
 }
 
 fn fact(told: wire::Fact) -> Checked<Fact> {
-    let statement = text("statement", &told.statement)?;
+    let statement = said("statement", &told.statement)?;
     if told.sources.is_empty() {
         let why = format!("the fact {statement:?} names no source; name a result, an invariant or a path");
         return Err(Refusal::application("fact_without_source", why));
@@ -176,15 +175,15 @@ fn fact(told: wire::Fact) -> Checked<Fact> {
     Ok(Fact {
         // A fact without an id is itself: told again, it replaces itself.
         id: told.id.map_or_else(|| Ok(statement.clone()), |id| text("id", &id))?,
-        evidence: text("evidence", &told.evidence)?,
-        sources: told.sources.into_iter().map(|path| path.0).collect(),
+        evidence: text_if_any("evidence", &told.evidence)?,
+        sources: told.sources.into_iter().map(label).collect::<Checked<_>>()?,
         statement,
     })
 }
 
 fn texts(field: &str, told: &[String]) -> Checked<Vec<String>> {
     bounded(field, told.len())?;
-    told.iter().map(|told| text(field, told)).collect()
+    told.iter().map(|told| said(field, told)).collect()
 }
 
 fn text(field: &str, told: &str) -> Checked<String> {
@@ -193,6 +192,28 @@ fn text(field: &str, told: &str) -> Checked<String> {
         return Err(Refusal::application("too_large", why));
     }
     Ok(strip(told))
+}
+
+/// Text that says something.
+fn said(field: &str, told: &str) -> Checked<String> {
+    if is_blank(told) {
+        return Err(Refusal::invalid_params(format!("{field} must not be blank")));
+    }
+    text(field, told)
+}
+
+/// Text that says something, or none.
+fn text_if_any(field: &str, told: &str) -> Checked<String> {
+    if is_blank(told) { Ok(String::new()) } else { text(field, told) }
+}
+
+/// A path that a report can show.
+fn label(told: WirePath) -> Checked<PathBuf> {
+    if told.0.to_str().is_some_and(is_blank) {
+        let why = format!("the path \"{}\" cannot be seen; spell it with ./ before it", told.0.display());
+        return Err(Refusal::invalid_params(why));
+    }
+    Ok(told.0)
 }
 
 fn bounded(field: &str, len: usize) -> Checked<()> {

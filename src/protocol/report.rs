@@ -193,6 +193,7 @@ struct SummaryOut<'report> {
 #[derive(Debug, Serialize)]
 struct FactOut<'report> {
     statement: &'report str,
+    #[serde(skip_serializing_if = "str::is_empty")]
     evidence: &'report str,
     sources: Vec<WirePath>,
     digest: Option<&'report str>,

@@ -1,0 +1,128 @@
+//! `serve`: the daemon, in the foreground. Everything it says goes to stderr.
+
+use super::shell::{Done, Shell, Stop, usual_folders};
+use crate::config::{Config, ConfigError, Level};
+use crate::daemon::{self, Command, Fatal, FolderError, Folders, Signals, Start, usual_runtime};
+use crate::store::decision_log::LogError;
+use std::io::{self, ErrorKind, IsTerminal};
+use std::path::{Path, PathBuf};
+use tokio::sync::watch;
+use tracing_subscriber::filter::LevelFilter;
+
+/// The exit code of a bad configuration; systemd is told not to try it again.
+const BAD_CONFIG: u8 = 78;
+
+/// Run the daemon, in the foreground
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exit codes: 0 stopped as asked (SIGTERM, SIGINT, `staled stop`), 2 it cannot run, 78 the configuration is not usable.
+SIGHUP reloads the configuration, SIGUSR1 opens the decision log again.
+
+Example:
+  staled serve
+  staled serve --state ~/trial/state --runtime ~/trial/run --config staled.toml")]
+pub(super) struct Args {
+    /// The configuration [default: ~/.config/staled/config.toml, /etc/staled/config.toml]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where journal, index and decision log are [default: ~/.local/state/staled]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Where the socket is [default: `$XDG_RUNTIME_DIR/staled`; below the state folder when --state is given]
+    #[arg(long, value_name = "DIR")]
+    runtime: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
+    // First of all: no signal ends the process while it starts.
+    let signals =
+        Signals::catch().map_err(|error| Stop::failed(format!("signals cannot be caught: {error}")))?;
+    let folders = folders(args, shell.named_socket.as_deref())?;
+    let config_file = args.config.as_deref().map(absolute).transpose()?;
+    let config = Config::load(config_file.as_deref()).map_err(|error| bad_config(&error))?;
+    log_to_stderr(config.log.level);
+    let serving =
+        format!("staled is serving at {} (state in {})", folders.socket.display(), folders.state.display());
+    let (stop, _) = watch::channel(Command::Run);
+    let start = Start { config, config_file, folders };
+    let out = &shell.out;
+    daemon::run_and_tell(start, stop, Some(signals), || out.talk(&serving))
+        .map_err(|fatal| cannot_run(&fatal))?;
+    Ok(0)
+}
+
+fn folders(args: &Args, socket: Option<&Path>) -> Result<Folders, Stop> {
+    let state = match &args.state {
+        Some(state) => absolute(state)?,
+        None => usual_folders()?.state,
+    };
+    let socket = socket.map(absolute).transpose()?;
+    let runtime = match (&args.runtime, socket.as_deref().and_then(Path::parent)) {
+        (Some(runtime), _) => absolute(runtime)?,
+        (None, Some(folder)) => folder.to_owned(),
+        // A trial state must not meet the usual daemon at the usual socket.
+        (None, None) if args.state.is_some() => state.join("run"),
+        (None, None) => usual_runtime().unwrap_or_else(|| state.join("run")),
+    };
+    let socket = socket.unwrap_or_else(|| runtime.join("staled.sock"));
+    Ok(Folders { state, runtime, socket })
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Stop> {
+    std::path::absolute(path).map_err(|error| Stop::failed(format!("{}: {error}", path.display())))
+}
+
+fn bad_config(error: &ConfigError) -> Stop {
+    Stop::with_code(BAD_CONFIG, error.to_string().trim_end())
+        .remedy("config/staled.toml in the repository shows every key with its default")
+}
+
+/// The daemon's own log. A stderr that nobody reads must not end the daemon.
+fn log_to_stderr(level: Level) {
+    let level = match level {
+        Level::Error => LevelFilter::ERROR,
+        Level::Warn => LevelFilter::WARN,
+        Level::Info => LevelFilter::INFO,
+        Level::Debug => LevelFilter::DEBUG,
+        Level::Trace => LevelFilter::TRACE,
+    };
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal() && !unwanted)
+        .with_target(false)
+        .log_internal_errors(false)
+        .finish();
+    // Whoever set one before us keeps it.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+fn cannot_run(fatal: &Fatal) -> Stop {
+    let stop = Stop::failed(fatal);
+    match remedy(fatal) {
+        Some(remedy) => stop.remedy(remedy),
+        None => stop,
+    }
+}
+
+fn remedy(fatal: &Fatal) -> Option<String> {
+    match fatal {
+        Fatal::Folders(FolderError::Taken { .. }) => Some(
+            "`staled status` shows how it is, `staled stop` ends it; --state DIR keeps another state"
+                .to_owned(),
+        ),
+        Fatal::Folders(FolderError::Io { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+            Some("choose folders of your own with --state DIR and --runtime DIR".to_owned())
+        }
+        Fatal::Socket { path, .. } if path.as_os_str().len() > 107 => Some(
+            "the path of a socket has at most 107 bytes; choose a shorter folder with --runtime DIR"
+                .to_owned(),
+        ),
+        Fatal::Log(LogError::Damaged { path, .. }) => Some(format!(
+            "`staled log verify --log {0}` says where; to begin a new log: mv {0} {0}.damaged",
+            path.display()
+        )),
+        _ => None,
+    }
+}

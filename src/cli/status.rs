@@ -1,0 +1,124 @@
+//! `status`: what is known about one session, row by row; without one, the health of the daemon.
+
+use super::paint::Tone;
+use super::shell::{Done, Shell, Stop};
+use super::table::{Cell, Table};
+use super::words::{ago, change, counted, end, list, now_micros, number, path, span, state, text};
+use crate::protocol::request::Status;
+use serde_json::Value;
+
+/// Rows shown on a terminal.
+const ROWS_MAX: usize = 18;
+const PATH_CHARS_MAX: usize = 56;
+
+/// Show what is known about a session, or how the daemon is
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  staled status
+  staled status s-01
+  staled status s-01 --json | jq '.rows[] | select(.status == \"stale\")'")]
+pub(super) struct Args {
+    /// The session; without it, the daemon's health
+    session: Option<String>,
+}
+
+pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
+    let answer = shell.ask("status", &Status { session: args.session.clone() })?;
+    if !answer.printed {
+        match args.session {
+            Some(_) => print_session(&answer.value, shell)?,
+            None => print_health(&answer.value, shell)?,
+        }
+    }
+    Ok(0)
+}
+
+fn print_session(answer: &Value, shell: &mut Shell) -> Result<(), Stop> {
+    let (counts, paint) = (&answer["counts"], shell.out.paint);
+    let whose = [text(answer, "user"), text(answer, "agent"), path(&answer["root"])];
+    let whose: Vec<String> = whose.into_iter().filter(|part| !part.is_empty()).collect();
+    shell.out.line(format!("{}  {}", paint.of(Tone::Strong, &text(answer, "session")), whose.join("  ")))?;
+    let [fresh, stale, unknown] = ["fresh", "stale", "unknown"].map(|field| number(counts, field));
+    let total = counted(number(counts, "results"), "row");
+    shell.out.line(format!("{total}: {fresh} fresh, {stale} stale, {unknown} unknown"))?;
+    shell.out.line("")?;
+    let shown = if shell.out.on_terminal { ROWS_MAX } else { usize::MAX };
+    let rows = doubtful_first(list(answer, "rows"));
+    shell.out.lines(table(&rows, shown).lines(paint, 2))?;
+    if rows.len() > shown {
+        shell.out.line(format!("  … and {} more (--json shows all)", rows.len() - shown))?;
+    }
+    Ok(())
+}
+
+fn doubtful_first(rows: &[Value]) -> Vec<&Value> {
+    let (fresh, doubtful): (Vec<&Value>, Vec<&Value>) = rows.iter().partition(|row| row["status"] == "fresh");
+    [doubtful, fresh].concat()
+}
+
+fn table(rows: &[&Value], shown: usize) -> Table {
+    let now = now_micros();
+    let mut table = Table::with_heading(&["STATE", "ID", "SOURCE", "CAUSE", "SEEN → NOW", "SINCE"]);
+    rows.iter().take(shown).for_each(|row| table.push(cells(row, now)));
+    table
+}
+
+/// One row of a status.
+pub(super) fn cells(row: &Value, now_micros: i64) -> Vec<Cell> {
+    let (word, tone) = state(row);
+    let remark = if row["critical"] == false { "not critical" } else { "" };
+    let cause = [text(row, "cause"), remark.to_owned()];
+    let cause: Vec<String> = cause.into_iter().filter(|part| !part.is_empty()).collect();
+    vec![
+        Cell::new(tone, word),
+        Cell::plain(end(&text(row, "result_id"), PATH_CHARS_MAX)),
+        Cell::plain(end(&path(&row["source"]), PATH_CHARS_MAX)),
+        Cell::plain(cause.join(", ")),
+        Cell::plain(change(row)),
+        Cell::new(Tone::Faint, row["since"].as_str().map(|since| ago(since, now_micros)).unwrap_or_default()),
+    ]
+}
+
+fn print_health(answer: &Value, shell: &mut Shell) -> Result<(), Stop> {
+    let paint = shell.out.paint;
+    let health = text(answer, "health");
+    let tone = if health == "ok" { Tone::Good } else { Tone::Bad };
+    let about = format!(
+        "staled {}, pid {}, up {}",
+        text(answer, "version"),
+        number(answer, "pid"),
+        span(number(answer, "uptime_s"))
+    );
+    shell.out.line(format!("{}  {about}", paint.of(tone, &health)))?;
+    let mut table = Table::default();
+    for (name, value) in facts(answer) {
+        table.push(vec![Cell::new(Tone::Faint, name), Cell::plain(value)]);
+    }
+    shell.out.lines(table.lines(paint, 2))?;
+    let problems = list(answer, "problems").iter().filter_map(Value::as_str);
+    let problems: Vec<String> = problems
+        .map(|problem| format!("  {}  {}", paint.of(Tone::Bad, "problem"), super::words::harmless(problem)))
+        .collect();
+    shell.out.lines(problems)
+}
+
+fn facts(answer: &Value) -> [(&'static str, String); 7] {
+    let verifying = match number(answer, "suspects") {
+        0 => "all verified".to_owned(),
+        suspects => format!("{suspects} being verified"),
+    };
+    let gaps = match answer["last_gap"].as_str() {
+        Some(why) => format!("{}, the last because {}", number(answer, "gaps"), super::words::harmless(why)),
+        None => number(answer, "gaps").to_string(),
+    };
+    [
+        ("sessions", number(answer, "sessions").to_string()),
+        ("sources", format!("{}, {verifying}", number(answer, "sources"))),
+        ("watches", number(answer, "watches").to_string()),
+        ("events", number(answer, "events").to_string()),
+        ("gaps", gaps),
+        ("log sync", text(answer, "log_sync")),
+        ("state", path(&answer["state"])),
+    ]
+}

@@ -1,0 +1,169 @@
+//! How values read: text of unknown origin made harmless, paths, states, moments, numbers.
+
+use super::paint::Tone;
+use crate::decision::reason;
+use crate::index::freshness::Doubt;
+use crate::protocol::path::WirePath;
+use crate::protocol::time;
+use serde_json::Value;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Text as a terminal may show it: control characters, which could redraw the screen or fake a line, are spelled out.
+pub(super) fn harmless(text: &str) -> String {
+    let odd = |symbol: char| {
+        symbol.is_control()
+            || matches!(symbol, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.chars().any(odd) {
+        return text.to_owned();
+    }
+    text.chars()
+        .flat_map(
+            |symbol| if odd(symbol) { symbol.escape_default().collect::<Vec<_>>() } else { vec![symbol] },
+        )
+        .collect()
+}
+
+/// A text field; empty when there is none.
+pub(super) fn text(object: &Value, field: &str) -> String {
+    harmless(object[field].as_str().unwrap_or_default())
+}
+
+/// A number field; 0 when there is none.
+pub(super) fn number(object: &Value, field: &str) -> u64 {
+    object[field].as_u64().unwrap_or_default()
+}
+
+/// A list field; empty when there is none.
+pub(super) fn list<'a>(object: &'a Value, field: &str) -> &'a [Value] {
+    object[field].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A path as it travels, for people: lossy where it is not UTF-8.
+pub(super) fn path(value: &Value) -> String {
+    serde_json::from_value::<WirePath>(value.clone())
+        .map_or_else(|_| String::new(), |path| harmless(&path.0.to_string_lossy()))
+}
+
+/// The beginning of a long text.
+pub(super) fn head(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The end of a long text, which of a path says most.
+pub(super) fn end(text: &str, chars: usize) -> String {
+    let len = text.chars().count();
+    if len <= chars {
+        text.to_owned()
+    } else {
+        format!("…{}", text.chars().skip(len - chars).collect::<String>())
+    }
+}
+
+/// `1 row`, `2 rows`.
+pub(super) fn counted(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
+/// `was → now` of a row, shortened.
+pub(super) fn change(row: &Value) -> String {
+    let said = |field: &str| row[field].as_str().map(harmless);
+    match (said("was"), said("now")) {
+        (None, None) => String::new(),
+        (was, None) if row["status"] == "fresh" => reason::short(was.as_deref()),
+        (was, now) => format!("{} → {}", reason::short(was.as_deref()), reason::short(now.as_deref())),
+    }
+}
+
+/// State of a row, with its colour. The public contract reports unknown as stale; the cause tells them apart.
+pub(super) fn state(row: &Value) -> (&'static str, Tone) {
+    let cause = row["cause"].as_str().unwrap_or_default();
+    match row["status"].as_str() {
+        Some("fresh") => ("fresh", Tone::Good),
+        Some("unknown") => ("unknown", Tone::Doubt),
+        _ if is_doubt(cause) => ("unknown", Tone::Doubt),
+        _ => ("stale", Tone::Bad),
+    }
+}
+
+fn is_doubt(cause: &str) -> bool {
+    use Doubt::{RepositoryMissing, Unreadable, Unsettled, UnwatchableFs, WatchLimit, WatcherDead};
+    [UnwatchableFs, Unreadable, WatchLimit, Unsettled, RepositoryMissing, WatcherDead]
+        .iter()
+        .any(|doubt| doubt.word() == cause)
+}
+
+/// Colour of a transition.
+pub(super) fn transition_tone(transition: &str) -> Tone {
+    match transition {
+        "resume" => Tone::Good,
+        "fork" => Tone::Apart,
+        "fresh" => Tone::Bad,
+        _ => Tone::Faint,
+    }
+}
+
+/// Microseconds since the epoch.
+pub(super) fn now_micros() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// `3 min ago`, of a moment as it travels.
+pub(super) fn ago(moment: &str, now_micros: i64) -> String {
+    match time::from_text(moment) {
+        Ok(then) => {
+            format!("{} ago", span(u64::try_from((now_micros - then.micros) / 1_000_000).unwrap_or(0)))
+        }
+        Err(_) => harmless(moment),
+    }
+}
+
+/// `3 min`, of seconds.
+pub(super) fn span(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..172_800 => format!("{} h", seconds / 3_600),
+        _ => counted(seconds / 86_400, "day"),
+    }
+}
+
+/// `2026-11-29T10:07:12Z`: a moment as it travels, to the second.
+pub(super) fn to_the_second(moment: &str) -> String {
+    match moment.split_once('.') {
+        Some((seconds, _)) => harmless(&format!("{seconds}Z")),
+        None => harmless(moment),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ago, end, harmless, head, path, span, to_the_second};
+    use serde_json::json;
+
+    #[test]
+    fn text_from_elsewhere_cannot_steer_the_terminal() {
+        assert_eq!(harmless("a\u{1b}[2Jb\nc\u{202e}"), "a\\u{1b}[2Jb\\nc\\u{202e}");
+        assert_eq!(path(&json!({"bytes": "/w=="})), "\u{fffd}");
+    }
+
+    #[test]
+    fn long_texts_keep_the_end_that_matters() {
+        assert_eq!(
+            (head("äbcd", 2).as_str(), end("abcd", 2).as_str(), end("ab", 2).as_str()),
+            ("äb…", "…cd", "ab")
+        );
+    }
+
+    #[test]
+    fn moments_read_well() {
+        assert_eq!(ago("1970-01-01T00:00:00Z", 200_000_000), "3 min ago");
+        assert_eq!(ago("1970-01-01T01:00:00Z", 0), "0 s ago");
+        assert_eq!([span(59), span(7_200), span(86_400 * 2)], ["59 s", "2 h", "2 days"]);
+        assert_eq!(to_the_second("2026-11-29T10:07:12.345678Z"), "2026-11-29T10:07:12Z");
+    }
+}

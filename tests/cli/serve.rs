@@ -1,0 +1,198 @@
+//! `serve`: the daemon as a process of its own, from its first line to its last.
+
+use super::{Run, program, staled};
+use crate::harness::{Place, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// A daemon in a process of its own; killed when the test forgets it.
+struct Serving {
+    child: Child,
+    socket: PathBuf,
+    log: PathBuf,
+}
+
+impl Serving {
+    fn start(place: &Place, args: &[&str]) -> Self {
+        let log = place.home.with_file_name("serve.log");
+        let stderr = std::fs::File::create(&log).expect("a file");
+        let child = program(place)
+            .args(["serve", "--state"])
+            .arg(state(place))
+            .args(args)
+            .stderr(stderr)
+            .spawn()
+            .expect("it runs");
+        let serving = Self { child, socket: state(place).join("run/staled.sock"), log };
+        wait_until("the daemon serves", || serving.said().contains("staled is serving at "));
+        serving
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a pid")).expect("not 0");
+        kill_process(pid, signal).expect("it runs");
+    }
+
+    fn ends(&mut self) -> i32 {
+        let status = self.child.wait().expect("it ends");
+        status.code().unwrap_or_else(|| panic!("ended by {status}: {}", self.said()))
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn state(place: &Place) -> PathBuf {
+    place.home.join("state")
+}
+
+/// A `serve` that is expected to fail.
+fn refused(place: &Place, args: &[&str]) -> Run {
+    super::run_of(
+        program(place)
+            .arg("serve")
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .output()
+            .expect("it ends"),
+    )
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).expect("it exists").permissions().mode() & 0o7777
+}
+
+#[test]
+fn it_serves_in_folders_of_its_own_and_ends_on_sigterm() {
+    let place = Place::new();
+    let mut daemon = Serving::start(&place, &[]);
+    let said = daemon.said();
+    let line =
+        format!("staled is serving at {} (state in {})", daemon.socket.display(), state(&place).display());
+    assert_eq!(said.lines().filter(|said| *said == line).count(), 1, "{said}");
+    assert_eq!((mode(&state(&place)), mode(&state(&place).join("run"))), (0o700, 0o700));
+    assert_eq!(mode(&daemon.socket), 0o600);
+    assert!(std::fs::metadata(&daemon.socket).expect("a socket").file_type().is_socket());
+    staled(&place, &daemon.socket, &["status"]).ok();
+    let begun = Instant::now();
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.ends(), 0);
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(!daemon.socket.exists() && !daemon.said().contains('\u{1b}'));
+}
+
+#[test]
+fn a_second_daemon_is_refused_and_touches_nothing() {
+    let place = Place::new();
+    let daemon = Serving::start(&place, &[]);
+    let files = || {
+        let names = ["decisions.jsonl", "run/staled.pid"]
+            .map(|name| std::fs::read(state(&place).join(name)).expect("a file"));
+        let inode =
+            std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&daemon.socket).expect("a socket"));
+        (names, inode)
+    };
+    let before = files();
+    let state_folder = state(&place);
+    let state_folder = state_folder.to_str().expect("UTF-8");
+    refused(&place, &["--state", state_folder]).fails(2, "another daemon is running on");
+    let other = place.home.join("other");
+    let runtime = state(&place).join("run");
+    let args = ["--state", other.to_str().expect("UTF-8"), "--runtime", runtime.to_str().expect("UTF-8")];
+    let run = refused(&place, &args);
+    run.fails(2, "another daemon is running on");
+    assert!(run.err.contains("`staled status`"), "{run:?}");
+    assert_eq!(files(), before);
+    staled(&place, &daemon.socket, &["status"]).ok();
+}
+
+#[test]
+fn a_bad_configuration_is_refused_and_the_old_one_stays() {
+    let place = Place::new();
+    let path = config(&place, "[log]\nsync = \"off\"\n");
+    let daemon = Serving::start(&place, &["--config", &path]);
+    let sync = || staled(&place, &daemon.socket, &["status", "--json"]).ok().json()["log_sync"].clone();
+    assert_eq!(sync(), "off");
+    config(&place, "[log]\nsync = \"always\"\nsink = 1\n");
+    staled(&place, &daemon.socket, &["reload"]).fails(2, "sink");
+    daemon.signal(Signal::HUP);
+    wait_until("the refusal is told", || daemon.said().contains("the configuration was not reloaded"));
+    assert!(daemon.said().contains("sink"), "{}", daemon.said());
+    assert_eq!(sync(), "off");
+    config(&place, "[log]\nsync = \"always\"\n");
+    daemon.signal(Signal::HUP);
+    wait_until("the new one is taken", || sync() == "always");
+    config(&place, "[log]\nsync = \"interval\"\n");
+    assert_eq!(staled(&place, &daemon.socket, &["reload"]).ok().out, "the configuration is reloaded\n");
+    assert_eq!(sync(), "interval");
+}
+
+#[test]
+fn a_configuration_error_names_the_key_and_ends_with_78() {
+    let place = Place::new();
+    for (text, names) in
+        [("[log]\nsink = 1\n", "sink"), ("[verify]\nthreads = 0\n", "verify.threads"), ("[log\n", "line 1")]
+    {
+        let path = config(&place, text);
+        refused(&place, &["--config", &path]).fails(78, names);
+    }
+    refused(&place, &["--config", "/nowhere/staled.toml"]).fails(78, "/nowhere/staled.toml");
+    assert!(!place.home.join(".local").exists(), "nothing was begun");
+}
+
+#[test]
+fn stop_waits_for_the_end_so_that_the_next_may_begin() {
+    let place = Place::new();
+    let mut daemon = Serving::start(&place, &[]);
+    assert_eq!(staled(&place, &daemon.socket, &["stop"]).ends(0).out, "the daemon has stopped\n");
+    assert_eq!(daemon.ends(), 0);
+    let mut daemon = Serving::start(&place, &[]);
+    assert_eq!(staled(&place, &daemon.socket, &["stop", "--json"]).ok().json()["stopping"], true);
+    assert_eq!(daemon.ends(), 0);
+}
+
+#[test]
+fn without_a_runtime_folder_everything_is_below_the_state() {
+    let place = Place::new();
+    let log = place.home.with_file_name("usual.log");
+    let stderr = std::fs::File::create(&log).expect("a file");
+    let child = program(&place).arg("serve").stderr(stderr).spawn().expect("it runs");
+    let socket = place.home.join(".local/state/staled/run/staled.sock");
+    let mut daemon = Serving { child, socket, log };
+    wait_until("the daemon serves", || daemon.said().contains("staled is serving at "));
+    // A client without any option finds it there too.
+    let run = super::run_of(program(&place).args(["status"]).output().expect("it runs")).ok();
+    assert!(run.out.starts_with("ok  "), "{run:?}");
+    daemon.signal(Signal::INT);
+    assert_eq!(daemon.ends(), 0);
+}
+
+#[test]
+fn folders_that_cannot_serve_are_refused_with_a_remedy() {
+    let place = Place::new();
+    let open = place.home.join("open");
+    std::fs::create_dir_all(&open).expect("a folder");
+    std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o755)).expect("ours");
+    refused(&place, &["--state", open.to_str().expect("UTF-8")]).fails(2, "chmod 700");
+    let long = place.home.join("l".repeat(100));
+    refused(&place, &["--state", long.to_str().expect("UTF-8")]).fails(2, "at most 107 bytes");
+}
+
+/// The configuration file, written anew.
+fn config(place: &Place, text: &str) -> String {
+    let path = place.home.with_file_name("staled.toml");
+    std::fs::write(&path, text).expect("a file");
+    path.to_str().expect("UTF-8").to_owned()
+}
