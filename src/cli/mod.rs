@@ -10,6 +10,7 @@ mod check;
 mod completions;
 mod decide;
 mod drop;
+mod import;
 mod input;
 mod list;
 mod log;
@@ -61,6 +62,7 @@ enum Command {
     Register(register::RegisterArgs),
     Record(register::RecordArgs),
     Decide(decide::Args),
+    Import(import::Args),
     Status(status::Args),
     Tail(tail::Args),
     Why(why::Args),
@@ -80,6 +82,7 @@ impl Command {
             Self::Register(args) => register::register(&args, shell),
             Self::Record(args) => register::record(&args, shell),
             Self::Decide(args) => decide::run(&args, shell),
+            Self::Import(args) => import::run(&args, shell),
             Self::Status(args) => status::run(&args, shell),
             Self::Tail(args) => tail::run(&args, shell),
             Self::Why(args) => why::run(&args, shell),
