@@ -7,6 +7,7 @@ mod gate;
 mod git_head;
 mod harness;
 mod layout;
+mod readme;
 mod sim;
 mod store;
 mod transcripts;

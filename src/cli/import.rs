@@ -137,6 +137,7 @@ fn register(transcript: &Transcript, imported: &Imported, shell: &mut Shell) -> 
         n => format!("{n} are not what the agent saw; `staled status {session}` shows them"),
     };
     shell.out.line(format!("  {state}"))?;
+    shell.out.flush()?;
     imported.notes.iter().for_each(|note| shell.out.talk(&format!("note: {note}")));
     Ok(0)
 }

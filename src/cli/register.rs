@@ -72,6 +72,7 @@ fn print(answer: &Value, shell: &mut Shell) -> Result<(), Stop> {
     if told.len() > shown {
         shell.out.line(format!("  … and {} more (--json shows all)", told.len() - shown))?;
     }
+    shell.out.flush()?;
     list(answer, "warnings")
         .iter()
         .filter_map(Value::as_str)

@@ -93,7 +93,8 @@ pub(super) fn valid(counts: Counts, fork_blocked: bool) -> Reason {
     let held = match counts.stale + counts.unknown {
         0 => format!("All {} results and invariants are what the session saw", counts.rows),
         doubtful => {
-            format!("Nothing critical changed; {doubtful} of {} are stale and must be dropped", counts.rows)
+            let (rows, are) = (counts.rows, are(doubtful));
+            format!("Nothing critical changed; {doubtful} of {rows} {are} stale and must be dropped")
         }
     };
     if fork_blocked {
@@ -103,8 +104,11 @@ pub(super) fn valid(counts: Counts, fork_blocked: bool) -> Reason {
     Reason { code: Code::Valid, text: format!("{held}."), evidence: Vec::new() }
 }
 
+fn are(number: u32) -> &'static str {
+    if number == 1 { "is" } else { "are" }
+}
+
 fn tally(counts: Counts) -> String {
-    let are = |n: u32| if n == 1 { "is" } else { "are" };
     let stale = format!("{} of {} {} stale", counts.stale, counts.rows, are(counts.stale));
     match counts.unknown {
         0 => stale,

@@ -154,7 +154,7 @@ fn a_reason_says_what_happened_and_to_what() {
         (vec![fresh("a")], "All 1 results and invariants are what the session saw.".to_owned()),
         (
             vec![fresh("a"), unknown("b", false)],
-            "Nothing critical changed; 1 of 2 are stale and must be dropped.".to_owned(),
+            "Nothing critical changed; 1 of 2 is stale and must be dropped.".to_owned(),
         ),
     ] {
         assert_eq!(decided(lines).reason.text, text);

@@ -1,0 +1,144 @@
+//! The README runs as written: its commands in order, each with the output that stands below it.
+
+#![expect(clippy::unwrap_used, reason = "a helper of a test may fail as the test does")]
+
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const README: &str = include_str!("../README.md");
+
+/// One command and what the README says it prints.
+#[derive(Debug, PartialEq)]
+struct Step {
+    command: String,
+    output: Vec<String>,
+}
+
+#[test]
+fn the_worked_example_runs_as_written() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
+    if !repository.join("../shared/transcripts").is_dir() {
+        println!("skipped: the transcripts that the README uses are missing");
+        return;
+    }
+    let temp = tempfile::tempdir().unwrap();
+    let home = Home::new(temp.path());
+    let mut daemon = home.serve(repository);
+    let steps = steps("console");
+    assert!(steps.len() >= 9, "{steps:?}");
+    let script = script(&steps);
+    let ran = home.command("bash").arg("-c").arg(script).current_dir(repository).output().unwrap();
+    let said = String::from_utf8(ran.stdout).unwrap();
+    assert!(ran.status.success(), "{said}");
+    let printed: Vec<&str> = said.split("\u{1}\n").collect();
+    assert_eq!(printed.len(), steps.len() + 1, "{said}");
+    for (step, printed) in steps.iter().zip(&printed) {
+        let printed: Vec<String> = printed.lines().map(steady).collect();
+        let expected: Vec<String> = step.output.iter().map(|line| steady(line)).collect();
+        assert_eq!(printed, expected, "{}", step.command);
+    }
+    assert!(daemon.wait().unwrap().success(), "`staled stop` ends the daemon well");
+}
+
+#[test]
+fn its_two_commands_are_the_ones_that_run() {
+    let steps = steps("sh");
+    let commands: Vec<&str> = steps.iter().map(|step| step.command.as_str()).collect();
+    assert_eq!(commands, ["cargo run --release -- serve", "cargo test --locked"]);
+    let ci = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/run")).unwrap();
+    assert!(ci.contains("step cargo test --locked"), "CI calls the README's test command");
+}
+
+struct Home {
+    runtime: PathBuf,
+    state: PathBuf,
+}
+
+impl Home {
+    fn new(temp: &Path) -> Self {
+        let home = Self { runtime: temp.join("runtime"), state: temp.join("state") };
+        std::fs::create_dir_all(&home.runtime).unwrap();
+        home
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env("XDG_RUNTIME_DIR", &self.runtime)
+            .env("XDG_STATE_HOME", &self.state)
+            .env("XDG_CONFIG_HOME", &self.state)
+            .env("NO_COLOR", "1")
+            .env_remove("STALED_SOCKET")
+            .env_remove("RUNTIME_DIRECTORY")
+            .env_remove("STATE_DIRECTORY");
+        command
+    }
+
+    /// The README's first command, which builds what the others use.
+    fn serve(&self, repository: &Path) -> Child {
+        let first = &steps("sh")[0].command;
+        let mut words = first.split(' ');
+        let mut command = self.command(words.next().unwrap());
+        let daemon = command.args(words).current_dir(repository).stdin(Stdio::null()).spawn().unwrap();
+        let socket = self.runtime.join("staled/staled.sock");
+        let begun = Instant::now();
+        // A release build takes a while on a slow machine.
+        while UnixStream::connect(&socket).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(900), "the README's daemon does not answer");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        daemon
+    }
+}
+
+/// The commands of all blocks of a kind: in `console` those behind `$ `, in `sh` every line.
+fn steps(kind: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut inside = false;
+    for line in README.lines() {
+        if let Some(fence) = line.strip_prefix("```") {
+            inside = fence == kind;
+            continue;
+        }
+        let command = if kind == "console" { line.strip_prefix("$ ") } else { Some(line) };
+        match (inside, command) {
+            (true, Some(command)) => steps.push(Step { command: command.to_owned(), output: Vec::new() }),
+            (true, None) => steps.last_mut().expect("output follows a command").output.push(line.to_owned()),
+            (false, _) => {}
+        }
+    }
+    steps
+}
+
+/// One shell runs them all; a control character stands between their outputs.
+fn script(steps: &[Step]) -> String {
+    let mut script = "exec 2>&1\n".to_owned();
+    for step in steps {
+        script.push_str(&step.command);
+        script.push_str("\nprintf '\\001\\n'\n");
+    }
+    script
+}
+
+/// The line without what differs from run to run: moments, ids, and the digests of lines that contain them.
+fn steady(line: &str) -> String {
+    let word = |word: &str| -> String {
+        let digits = word.chars().filter(char::is_ascii_digit).count();
+        let id = word.starts_with("d-") && word.len() == 38;
+        let receipt = word.split_once(':').is_some_and(|(seq, hash)| seq.parse::<u64>().is_ok() && hash.len() == 64);
+        let moment = word.ends_with('Z') && word.contains('T') && digits >= 14;
+        match (id, receipt, moment) {
+            (true, ..) => "DECISION".to_owned(),
+            (_, true, _) => "RECEIPT".to_owned(),
+            (.., true) => "MOMENT".to_owned(),
+            _ => word.to_owned(),
+        }
+    };
+    let line = line.trim_end();
+    let line = line.strip_suffix(" s ago").map_or(line.to_owned(), |line| {
+        format!("{} s ago", line.trim_end_matches(|symbol: char| symbol.is_ascii_digit()))
+    });
+    line.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
