@@ -24,7 +24,7 @@ type Checked<T> = Result<T, Refusal>;
 
 /// The update that a context tells. `hash` digests content that the client sent in place of a digest.
 pub fn update(context: wire::Context, hash: impl Fn(&[u8]) -> Digest, session: SessionId) -> Checked<Update> {
-    let root = context.root.map(|path| path.0);
+    let root = context.root.map(public_path).transpose()?;
     if root.as_ref().is_some_and(|root| !root.is_absolute()) {
         return Err(Refusal::invalid_params("root must be an absolute path"));
     }
@@ -40,7 +40,7 @@ pub fn update(context: wire::Context, hash: impl Fn(&[u8]) -> Digest, session: S
     Ok(Update {
         session,
         replace: context.replace,
-        remove: context.remove,
+        remove: context.remove.iter().map(|id| strip(id)).collect(),
         user: context.user.map(|user| text("user", &user)).transpose()?,
         agent: context.agent.map(|agent| text("agent", &agent)).transpose()?,
         root,
@@ -49,8 +49,8 @@ pub fn update(context: wire::Context, hash: impl Fn(&[u8]) -> Digest, session: S
         results: beliefs(context.results, true)?,
         invariants: beliefs(context.invariants, false)?,
         facts: facts(context.facts)?,
-        decisions: texts("decisions", &context.decisions)?,
-        open_questions: texts("open_questions", &context.open_questions)?,
+        decisions: sentences("decisions", &context.decisions)?,
+        open_questions: sentences("open_questions", &context.open_questions)?,
         scratchpad_bytes: context.scratchpad_bytes,
     })
 }
@@ -83,9 +83,7 @@ fn belief(told: wire::Belief, result: bool, hash: &impl Fn(&[u8]) -> Digest) -> 
         (true, ..) => return Err(Refusal::invalid_params("a result has an id and no name")),
         (false, ..) => return Err(Refusal::invalid_params("an invariant has a name and no id")),
     };
-    if id.is_empty() {
-        return Err(Refusal::invalid_params("an id or name must not be empty"));
-    }
+    let id = not_blank("an id or name", id)?;
     let source = source(told.source, &id)?;
     let seen = seen(&source, told.digest, told.content, told.encoding.as_deref(), hash)
         .map_err(|why| Refusal::invalid_params(format!("{id}: {why}")))?;
@@ -108,12 +106,12 @@ fn source(told: wire::Source, id: &str) -> Checked<Source> {
     };
     if told.kind == "volatile" {
         return match (told.what, told.path) {
-            (Some(what), None) => Ok(Source::Volatile { what: text("what", &what)? }),
+            (Some(what), None) => Ok(Source::Volatile { what: not_blank("what", text("what", &what)?)? }),
             _ => Err(refused("a volatile source says what it is, and names no path".to_owned())),
         };
     }
     let path = match (told.path, told.what) {
-        (Some(path), None) => path.0,
+        (Some(path), None) => public_path(path)?,
         _ => return Err(refused(format!("a source of kind {:?} names a path", told.kind))),
     };
     match told.kind.as_str() {
@@ -167,7 +165,7 @@ fn facts(told: Vec<wire::Fact>) -> Checked<Vec<Fact>> {
 }
 
 fn fact(told: wire::Fact) -> Checked<Fact> {
-    let statement = text("statement", &told.statement)?;
+    let statement = not_blank("statement", text("statement", &told.statement)?)?;
     if told.sources.is_empty() {
         let why = format!("the fact {statement:?} names no source; name a result, an invariant or a path");
         return Err(Refusal::application("fact_without_source", why));
@@ -177,7 +175,7 @@ fn fact(told: wire::Fact) -> Checked<Fact> {
         // A fact without an id is itself: told again, it replaces itself.
         id: told.id.map_or_else(|| Ok(statement.clone()), |id| text("id", &id))?,
         evidence: text("evidence", &told.evidence)?,
-        sources: told.sources.into_iter().map(|path| path.0).collect(),
+        sources: told.sources.into_iter().map(reference).collect::<Checked<_>>()?,
         statement,
     })
 }
@@ -187,12 +185,48 @@ fn texts(field: &str, told: &[String]) -> Checked<Vec<String>> {
     told.iter().map(|told| text(field, told)).collect()
 }
 
+fn sentences(field: &str, told: &[String]) -> Checked<Vec<String>> {
+    bounded(field, told.len())?;
+    told.iter().map(|told| not_blank(field, text(field, told)?)).collect()
+}
+
 fn text(field: &str, told: &str) -> Checked<String> {
-    if told.len() > TEXT_BYTES_MAX {
-        let why = format!("{field} has {} bytes; the most is {TEXT_BYTES_MAX}", told.len());
+    // The mark of a redaction may be longer than what it replaces. What is kept has to fit too, or the journal would
+    // hold what its own replay refuses.
+    let kept = strip(told);
+    let len = told.len().max(kept.len());
+    if len > TEXT_BYTES_MAX {
+        let why = format!("{field} has {len} bytes; the most is {TEXT_BYTES_MAX}");
         return Err(Refusal::application("too_large", why));
     }
-    Ok(strip(told))
+    Ok(kept)
+}
+
+/// An id, a name or a path by which a client refers to something it told: stripped as ids are, so that it still fits.
+pub fn reference(told: WirePath) -> Checked<PathBuf> {
+    match told.0.to_str() {
+        Some(text) => not_blank("a source", strip(text)).map(PathBuf::from),
+        None => Ok(told.0),
+    }
+}
+
+/// A path names a file and cannot be redacted, so private text has no place in it.
+fn public_path(told: WirePath) -> Checked<PathBuf> {
+    match told.0.to_str() {
+        Some(text) if strip(text) != text => {
+            Err(Refusal::invalid_params("a path cannot hold private text: it would have to be kept as it is"))
+        }
+        Some(text) if text.trim().is_empty() => Err(Refusal::invalid_params("a path must not be blank")),
+        _ => Ok(told.0),
+    }
+}
+
+/// Whatever a report will have to say by itself says something; the gate would refuse the report otherwise.
+fn not_blank(field: &str, kept: String) -> Checked<String> {
+    if kept.trim().is_empty() {
+        return Err(Refusal::invalid_params(format!("{field} must not be blank")));
+    }
+    Ok(kept)
 }
 
 fn bounded(field: &str, len: usize) -> Checked<()> {

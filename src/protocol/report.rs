@@ -260,7 +260,7 @@ fn tag(source: &Source) -> &'static str {
 fn summary(summary: &TypedSummary) -> SummaryOut<'_> {
     let paths = |paths: &[std::path::PathBuf]| paths.iter().map(|path| Path::new(path).into()).collect();
     SummaryOut {
-        goal: if summary.goal.is_empty() { "(no goal stated)" } else { &summary.goal },
+        goal: stated(&summary.goal, "(no goal stated)"),
         decisions: &summary.decisions,
         open_questions: &summary.open_questions,
         verified_facts: summary
@@ -268,7 +268,7 @@ fn summary(summary: &TypedSummary) -> SummaryOut<'_> {
             .iter()
             .map(|fact| FactOut {
                 statement: &fact.statement,
-                evidence: &fact.evidence,
+                evidence: stated(&fact.evidence, "(no evidence stated)"),
                 sources: paths(&fact.sources),
                 digest: fact.digest.as_deref(),
             })
@@ -278,6 +278,11 @@ fn summary(summary: &TypedSummary) -> SummaryOut<'_> {
         raw_transcript_allowed: false,
         as_of: ClockOut::from(&summary.as_of),
     }
+}
+
+/// The contract wants words where a client may have left them out.
+fn stated<'text>(text: &'text str, otherwise: &'text str) -> &'text str {
+    if text.trim().is_empty() { otherwise } else { text }
 }
 
 fn fork(branch: &Branch) -> ForkOut {
