@@ -1,6 +1,7 @@
 //! The one test crate.
 
 mod config;
+mod crash;
 mod daemon;
 mod gate;
 mod git_head;

@@ -3,6 +3,7 @@
 //! Private text is redacted here, before anything can be hashed, stored or logged.
 
 use super::context as wire;
+use super::gate::is_blank;
 use super::path::{WirePath, decode_base64};
 use super::refusal::Refusal;
 use super::time;
@@ -216,14 +217,14 @@ fn public_path(told: WirePath) -> Checked<PathBuf> {
         Some(text) if strip(text) != text => {
             Err(Refusal::invalid_params("a path cannot hold private text: it would have to be kept as it is"))
         }
-        Some(text) if text.trim().is_empty() => Err(Refusal::invalid_params("a path must not be blank")),
+        Some(text) if is_blank(text) => Err(Refusal::invalid_params("a path must not be blank")),
         _ => Ok(told.0),
     }
 }
 
 /// Whatever a report will have to say by itself says something; the gate would refuse the report otherwise.
 fn not_blank(field: &str, kept: String) -> Checked<String> {
-    if kept.trim().is_empty() {
+    if is_blank(&kept) {
         return Err(Refusal::invalid_params(format!("{field} must not be blank")));
     }
     Ok(kept)

@@ -2,6 +2,7 @@
 //!
 //! It satisfies the public report contract named in `schema`; fields beyond that contract are ours.
 
+use super::gate::is_blank;
 use super::path::WirePath;
 use super::time;
 use crate::decision::plan::Branch;
@@ -192,7 +193,7 @@ pub fn report<'report>(
             evidence: &decision.reason.evidence,
         },
         context: ContextOut {
-            goal: if goal.statement.is_empty() { "(no goal stated)" } else { &goal.statement },
+            goal: stated(&goal.statement, "(no goal stated)"),
             goal_branchable: goal.branchable,
             shares_mutable_state: goal.shares_mutable_state,
             evidence_tag: "[CONFIG]",
@@ -282,7 +283,7 @@ fn summary(summary: &TypedSummary) -> SummaryOut<'_> {
 
 /// The contract wants words where a client may have left them out.
 fn stated<'text>(text: &'text str, otherwise: &'text str) -> &'text str {
-    if text.trim().is_empty() { otherwise } else { text }
+    if is_blank(text) { otherwise } else { text }
 }
 
 fn fork(branch: &Branch) -> ForkOut {

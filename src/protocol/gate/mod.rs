@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 pub use contract::{
     EVIDENCE_TAGS, REQUIRED_CHECKS, REQUIRED_FIELDS, SCHEMA, SIGNAL_TYPES, SKILL, STATUSES, TRANSITIONS,
 };
-pub use fault::Fault;
+pub use fault::{Fault, is_blank};
 pub use rubric::{BadRubric, Criterion, Mark, Rubric, Score, score};
 pub use text::{Unusable, check_text};
 
