@@ -361,7 +361,7 @@ impl Engine {
         self.world.verify(checks, urgent);
     }
 
-    /// The view of a session as far as it could be seen.
+    /// The view of a session as far as it could be seen; none when there is nothing to decide about.
     pub(super) fn view(
         &self,
         name: &SessionId,
@@ -370,8 +370,8 @@ impl Engine {
     ) -> Result<Option<View>, StorageError> {
         let blind = (sight == Sight::Blind).then_some(Doubt::WatcherDead);
         match self.index.session(name)? {
-            Some(session) => self.index.view(session, listed, blind),
-            None => Ok(None),
+            Some(session) if self.index.believes(session)? => self.index.view(session, listed, blind),
+            _ => Ok(None),
         }
     }
 

@@ -159,6 +159,16 @@ impl<S: Storage> Index<S> {
         self.shelf.rows(session)
     }
 
+    /// Whether a session has results or invariants. Paths that only facts name are no context by themselves.
+    pub fn believes(&self, session: SessionNo) -> Result<bool, StorageError> {
+        let told = |row: &Row| row.role != Role::Tracked;
+        // The first row nearly always says so, without reading the others.
+        if self.shelf.row(session, RowNo(0))?.as_ref().is_some_and(told) {
+            return Ok(true);
+        }
+        Ok(self.shelf.rows(session)?.iter().any(told))
+    }
+
     /// The counts of a session.
     pub fn summary(&self, session: SessionNo) -> Result<Summary, StorageError> {
         self.shelf.must(Table::Summaries, &session.0.to_be_bytes())
