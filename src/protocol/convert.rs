@@ -230,7 +230,8 @@ fn not_blank(field: &str, kept: String) -> Checked<String> {
     Ok(kept)
 }
 
-fn bounded(field: &str, len: usize) -> Checked<()> {
+/// Refuses a list that is too long.
+pub fn bounded(field: &str, len: usize) -> Checked<()> {
     if len > LIST_LEN_MAX {
         let why = format!("{field} has {len} entries; the most is {LIST_LEN_MAX}");
         return Err(Refusal::application("too_large", why));
