@@ -59,7 +59,7 @@ async fn dispatch(daemon: &Daemon, verb: Verb, began: Instant) -> Answer {
         Verb::TouchAck(ask) => touch_ack::touch_ack(daemon, ask).await,
         Verb::Refute(ask) => refute::refute(daemon, ask, began).await,
         Verb::LogRead(ask) => log_read::log_read(daemon, &ask),
-        Verb::Check(ask) => Ok(check::check(&ask)),
+        Verb::Check(ask) => check::check(&ask),
         Verb::Reload => match daemon.reload() {
             Ok(()) => Ok("{\"reloaded\":true}".to_owned()),
             Err(error) => Err(Refusal::invalid_params(error)),

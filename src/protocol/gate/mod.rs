@@ -21,7 +21,7 @@ pub use contract::{
 };
 pub use fault::{Fault, is_blank};
 pub use rubric::{BadRubric, Criterion, Mark, Rubric, Score, score};
-pub use text::{Unusable, check_text};
+pub use text::{Unusable, check_report, check_text};
 
 use fault::{Faults, shown};
 use rows::Rows;
