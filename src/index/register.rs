@@ -293,8 +293,9 @@ impl<S: Storage> Index<S> {
             want(&mut state, &Seen::Digest(digest));
             self.shelf.put(Table::Sources, &source_key(source), &state)?;
             let baseline = Baseline::Client(Seen::Digest(digest));
+            // The agent wrote it, so it was there: whatever differs later changed since, and was not born so.
             let acknowledged =
-                Row { baseline, refuted: false, ever_fresh: false, captured_at: Some(at), ..row };
+                Row { baseline, refuted: false, ever_fresh: true, captured_at: Some(at), ..row };
             self.shelf.put_row(session, acknowledged)?;
             let check = self.suspect(source, &state, Depth::Bytes);
             checks.get_or_insert_with(Vec::new).push(check);
