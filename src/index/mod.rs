@@ -379,8 +379,9 @@ impl<S: Storage> Index<S> {
             };
             checks.push(check);
         }
-        if found != self.totals {
-            let reason = format!("keys are missing: {found:?} where {:?} must be", self.totals);
+        let keys = self.shelf.list::<SourceId>(Table::Keys, &[])?.len() as u64;
+        if found != self.totals || keys != found.sources {
+            let reason = format!("keys are missing: {found:?} and {keys} names of sources where {:?} must be", self.totals);
             return Err(StorageError { verb: "count", table: Table::Meta, reason });
         }
         Ok(checks)
@@ -389,6 +390,8 @@ impl<S: Storage> Index<S> {
     fn recount(&mut self, session: SessionNo) -> Result<Vec<Row>, StorageError> {
         let key = session.0.to_be_bytes();
         let held: Summary = self.shelf.must(Table::Summaries, &key)?;
+        // Read to be sure that it can be: a head that cannot would only be found by the session's next decision.
+        self.head(session)?;
         let rows = self.shelf.rows(session)?;
         let mut summary = Summary { rows: rows.len() as u32, next_row: held.next_row, ..Summary::default() };
         for row in &rows {
