@@ -379,12 +379,28 @@ impl<S: Storage> Index<S> {
             };
             checks.push(check);
         }
+        self.refuse_used_numbers()?;
         let keys = self.shelf.list::<SourceId>(Table::Keys, &[])?.len() as u64;
         if found != self.totals || keys != found.sources {
             let reason = format!("keys are missing: {found:?} and {keys} names of sources where {:?} must be", self.totals);
             return Err(StorageError { verb: "count", table: Table::Meta, reason });
         }
         Ok(checks)
+    }
+
+    /// A counter that was lost would hand out numbers that are taken: one source would overwrite another.
+    fn refuse_used_numbers(&self) -> Result<(), StorageError> {
+        let sources = self.shelf.list::<SourceState>(Table::Sources, &[])?;
+        let source = sources.iter().filter_map(|(key, _)| id_of(key)).map(|SourceId(number)| number).max();
+        let session = self.sessions()?.into_iter().map(|SessionNo(number)| u64::from(number)).max();
+        for (counter, used) in [(NEXT_SOURCE, source), (NEXT_SESSION, session)] {
+            let next = self.shelf.get::<u64>(Table::Meta, counter)?.unwrap_or(0);
+            if used.is_some_and(|used| used >= next) {
+                let reason = format!("a counter stands at {next}, and {used:?} is taken");
+                return Err(StorageError { verb: "count", table: Table::Meta, reason });
+            }
+        }
+        Ok(())
     }
 
     fn recount(&mut self, session: SessionNo) -> Result<Vec<Row>, StorageError> {
@@ -396,6 +412,11 @@ impl<S: Storage> Index<S> {
         let mut summary = Summary { rows: rows.len() as u32, next_row: held.next_row, ..Summary::default() };
         for row in &rows {
             let mark: Option<Mark> = self.shelf.get(Table::Marks, &mark_key(session, row.no))?;
+            // Every other row is judged anew by a look. This one is not, and without its mark it would be fresh.
+            if row.source_id.is_none() && mark.is_none() {
+                let reason = format!("the mark of {:?} is missing", row.id);
+                return Err(StorageError { verb: "find", table: Table::Marks, reason });
+            }
             summary.count(row, mark.as_ref(), true);
         }
         self.shelf.put(Table::Summaries, &key, &summary)?;
