@@ -382,7 +382,10 @@ impl<S: Storage> Index<S> {
         self.refuse_used_numbers()?;
         let keys = self.shelf.list::<SourceId>(Table::Keys, &[])?.len() as u64;
         if found != self.totals || keys != found.sources {
-            let reason = format!("keys are missing: {found:?} and {keys} names of sources where {:?} must be", self.totals);
+            let reason = format!(
+                "keys are missing: {found:?} and {keys} names of sources where {:?} must be",
+                self.totals
+            );
             return Err(StorageError { verb: "count", table: Table::Meta, reason });
         }
         Ok(checks)

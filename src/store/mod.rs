@@ -11,8 +11,8 @@ pub mod syncer;
 mod replay;
 mod whole;
 
-use crate::index::{Check, Index};
 use crate::index::storage::StorageError;
+use crate::index::{Check, Index};
 use journal::{Journal, JournalError};
 use record::Record;
 use replay::{ReplayError, apply};
