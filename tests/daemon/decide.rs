@@ -35,11 +35,18 @@ fn goals_and_budgets_decide_when_nothing_critical_changed() {
         (json!({ "branchable": true, "hypotheses": ["x"] }), "resume", "valid"),
         (json!({ "branchable": true, "hypotheses": ["x", "x", "../.."] }), "fork", "branchable"),
         (json!({ "hypotheses": ["x", "y"] }), "resume", "valid"),
-        (json!({ "branchable": true, "shares_mutable_state": true, "hypotheses": ["x", "y"] }), "resume",
-            "fork_blocked_shared_state"),
+        (
+            json!({ "branchable": true, "shares_mutable_state": true, "hypotheses": ["x", "y"] }),
+            "resume",
+            "fork_blocked_shared_state",
+        ),
     ] {
         let report = daemon.ask("decide", &json!({ "session": "s", "goal": goal, "deadline_ms": 10_000 }));
-        assert_eq!((&report["transition"], &report["reason"]["code"]), (&json!(transition), &json!(code)), "{goal}");
+        assert_eq!(
+            (&report["transition"], &report["reason"]["code"]),
+            (&json!(transition), &json!(code)),
+            "{goal}"
+        );
         assert_eq!(report["drop"], json!(["b"]), "stale but not critical");
     }
 }
@@ -55,13 +62,20 @@ fn rows_are_all_or_those_in_doubt_and_at_least_one() {
     ten = json!({ "session": "many", "root": place.root, "results": results });
     daemon.ask("context.register", &ten);
     let rows = |session: &str, rows: &str| {
-        let report = daemon.ask("decide", &json!({ "session": session, "rows": rows, "deadline_ms": 10_000 }));
+        let report =
+            daemon.ask("decide", &json!({ "session": session, "rows": rows, "deadline_ms": 10_000 }));
         report["staleness_results"].as_array().expect("rows").len()
     };
-    assert_eq!([rows("ten", "all"), rows("ten", "stale"), rows("many", "all"), rows("many", "stale")], [10, 1, 1, 1]);
+    assert_eq!(
+        [rows("ten", "all"), rows("ten", "stale"), rows("many", "all"), rows("many", "stale")],
+        [10, 1, 1, 1]
+    );
     place.write("f3", "2");
     place.write("f4", "2");
-    assert_eq!([rows("ten", "all"), rows("ten", "stale"), rows("many", "all"), rows("many", "stale")], [10, 2, 2, 2]);
+    assert_eq!(
+        [rows("ten", "all"), rows("ten", "stale"), rows("many", "all"), rows("many", "stale")],
+        [10, 2, 2, 2]
+    );
     let bad = json!({ "session": "ten", "rows": "none" });
     assert_eq!(crate::harness::refusal(&mut daemon.client(), "decide", &bad), "-32602");
 }
@@ -72,7 +86,8 @@ fn without_time_to_look_there_is_no_false_fresh() {
     let place = Place::new();
     place.write("a", "1");
     let daemon = Daemon::start(&place.home);
-    daemon.ask("context.register", &json!({ "session": "s", "root": place.root, "results": [file("a", "1")] }));
+    daemon
+        .ask("context.register", &json!({ "session": "s", "root": place.root, "results": [file("a", "1")] }));
     for round in 0..100 {
         place.write("a", &format!("other {round}"));
         let report = daemon.ask("decide", &json!({ "session": "s", "deadline_ms": 0 }));
@@ -90,7 +105,11 @@ fn a_context_without_results_and_invariants_is_none() {
     let daemon = Daemon::start(&place.home);
     let client = &mut daemon.client();
     let fact = json!([{ "statement": "s", "sources": ["a"] }]);
-    for (name, more) in [("empty", json!({})), ("facts", json!({ "facts": fact })), ("goal", json!({ "goal": { "statement": "g" } }))] {
+    for (name, more) in [
+        ("empty", json!({})),
+        ("facts", json!({ "facts": fact })),
+        ("goal", json!({ "goal": { "statement": "g" } })),
+    ] {
         let mut context = json!({ "session": name, "root": place.root });
         context.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
         daemon.ask("context.register", &context);
@@ -99,7 +118,10 @@ fn a_context_without_results_and_invariants_is_none() {
         }
     }
     // The last result goes, and with it the context.
-    daemon.ask("context.register", &json!({ "session": "s", "root": place.root, "results": [file("a", "1")], "facts": fact }));
+    daemon.ask(
+        "context.register",
+        &json!({ "session": "s", "root": place.root, "results": [file("a", "1")], "facts": fact }),
+    );
     daemon.ask("context.record", &json!({ "session": "s", "remove": ["a"] }));
     assert_eq!(crate::harness::refusal(client, "decide", &json!({ "session": "s" })), "no_session_context");
 }

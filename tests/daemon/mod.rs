@@ -74,10 +74,30 @@ pub(crate) fn files_below(folder: &Path) -> Vec<std::path::PathBuf> {
     files
 }
 
+/// Writes the same text to each of these paths.
+pub(crate) fn write_each(place: &Place, paths: &[&str], text: &str) {
+    for path in paths {
+        place.write(path, text);
+    }
+}
+
+/// Says that a case was left out, and why.
+#[expect(clippy::print_stderr, reason = "whoever runs the tests should know")]
+pub(crate) fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
+}
+
 /// Runs git, away from whatever configuration this machine has.
 pub(crate) fn git(folder: &Path, args: &[&str]) -> String {
     let mut git = std::process::Command::new("git");
-    git.current_dir(folder).args(["-c", "init.defaultBranch=main", "-c", "user.name=a", "-c", "user.email=a@b.c"]);
+    git.current_dir(folder).args([
+        "-c",
+        "init.defaultBranch=main",
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@b.c",
+    ]);
     git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").args(args);
     let output = git.output().expect("git runs");
     assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
