@@ -79,10 +79,13 @@ impl Client {
         line.push('\n');
         let socket = self.socket.clone();
         let broken = |source| ClientError::Broken { socket: socket.clone(), source };
-        self.writer.write_all(line.as_bytes()).map_err(broken)?;
+        // A line or a connection that is refused is closed while we may still be writing; why stands in the answer.
+        let sent = self.writer.write_all(line.as_bytes());
         let mut answer = String::new();
-        if self.reader.read_line(&mut answer).map_err(broken)? == 0 {
-            return Err(broken(io::ErrorKind::UnexpectedEof.into()));
+        match (sent, self.reader.read_line(&mut answer)) {
+            (_, Ok(len)) if len > 0 => {}
+            (Err(source), _) | (Ok(()), Err(source)) => return Err(broken(source)),
+            (Ok(()), Ok(_)) => return Err(broken(io::ErrorKind::UnexpectedEof.into())),
         }
         let parsed: Answer =
             serde_json::from_str(&answer).map_err(|error| ClientError::Nonsense(error.to_string()))?;

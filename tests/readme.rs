@@ -127,7 +127,8 @@ fn steady(line: &str) -> String {
     let word = |word: &str| -> String {
         let digits = word.chars().filter(char::is_ascii_digit).count();
         let id = word.starts_with("d-") && word.len() == 38;
-        let receipt = word.split_once(':').is_some_and(|(seq, hash)| seq.parse::<u64>().is_ok() && hash.len() == 64);
+        let receipt =
+            word.split_once(':').is_some_and(|(seq, hash)| seq.parse::<u64>().is_ok() && hash.len() == 64);
         let moment = word.ends_with('Z') && word.contains('T') && digits >= 14;
         match (id, receipt, moment) {
             (true, ..) => "DECISION".to_owned(),

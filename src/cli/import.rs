@@ -85,12 +85,19 @@ fn root(root: &Path, rebuild: bool) -> Result<PathBuf, Stop> {
     if rebuild {
         std::fs::create_dir_all(root).map_err(failed)?;
         if std::fs::read_dir(root).map_err(failed)?.next().is_some() {
-            let why = format!("the root {} is not empty, and --rebuild writes into empty folders only", root.display());
+            let why = format!(
+                "the root {} is not empty, and --rebuild writes into empty folders only",
+                root.display()
+            );
             return Err(Stop::failed(why));
         }
     }
     let root = root.canonicalize().map_err(failed)?;
-    if root.is_dir() { Ok(root) } else { Err(Stop::failed(format!("the root {} is not a folder", root.display()))) }
+    if root.is_dir() {
+        Ok(root)
+    } else {
+        Err(Stop::failed(format!("the root {} is not a folder", root.display())))
+    }
 }
 
 /// Writes what the agent last saw. A name of the transcript never leads out of the root.
@@ -100,7 +107,10 @@ fn rebuild(transcript: &Transcript, places: &Places<'_>) -> Result<(), Stop> {
             continue;
         }
         let path = places.root.join(path);
-        let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&path, content));
+        let written = path
+            .parent()
+            .map_or(Ok(()), std::fs::create_dir_all)
+            .and_then(|()| std::fs::write(&path, content));
         written.map_err(|error| Stop::failed(format!("cannot write {}: {error}", path.display())))?;
     }
     Ok(())

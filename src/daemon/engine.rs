@@ -8,15 +8,15 @@ use super::clock;
 use super::handle::{EngineHandle, Message, Need, Sight, Work};
 use super::log::Log;
 use crate::config::Config;
-use crate::index::freshness::Doubt;
+use crate::index::freshness::{Cause, Doubt, Freshness};
 use crate::index::row::SessionNo;
 use crate::index::storage::StorageError;
 use crate::index::view::{Listed, View};
-use crate::index::{Check, Depth, Index};
+use crate::index::{Change, Check, Depth, Index};
 use crate::protocol::refusal::Refusal;
 use crate::session::SessionId;
 use crate::store::Ledger;
-use crate::store::record::Record;
+use crate::store::record::{Record, settled};
 use crate::store::sled_index::SledIndex;
 use crate::store::syncer::Synced;
 use crate::world::{Batch, Cookie, World};
@@ -165,6 +165,25 @@ impl Engine {
             let outcome = self.index.settle(batch.answers.clone(), clock::now())?;
             for change in &outcome.changed {
                 tracing::debug!(id = %change.id, from = ?change.from, to = ?change.to, "changed");
+            }
+            self.keep_proofs(&outcome.changed)?;
+        }
+        Ok(())
+    }
+
+    /// What was born stale and then was what the agent saw is judged otherwise from then on. Only the journal tells
+    /// that to an index that is made again.
+    fn keep_proofs(&mut self, changes: &[Change]) -> Result<(), StorageError> {
+        let proven = |change: &&Change| {
+            change.from == Freshness::Stale(Cause::BornStale) && change.to == Freshness::Fresh
+        };
+        for change in changes.iter().filter(proven) {
+            let name = self.index.head(change.session)?.session;
+            let mut rows = self.index.rows(change.session)?;
+            rows.retain(|row| row.id == change.id);
+            if let Err(error) = self.journaled(&settled(name.as_str(), &rows), |_| Ok::<_, Refusal>(())) {
+                // It costs the word of a cause after a restart, and no decision.
+                tracing::warn!(%error, id = %change.id, "that it was fresh could not be journaled");
             }
         }
         Ok(())
@@ -361,7 +380,7 @@ impl Engine {
         self.world.verify(checks, urgent);
     }
 
-    /// The view of a session as far as it could be seen.
+    /// The view of a session as far as it could be seen; none when there is nothing to decide about.
     pub(super) fn view(
         &self,
         name: &SessionId,
@@ -370,8 +389,8 @@ impl Engine {
     ) -> Result<Option<View>, StorageError> {
         let blind = (sight == Sight::Blind).then_some(Doubt::WatcherDead);
         match self.index.session(name)? {
-            Some(session) => self.index.view(session, listed, blind),
-            None => Ok(None),
+            Some(session) if self.index.believes(session)? => self.index.view(session, listed, blind),
+            _ => Ok(None),
         }
     }
 

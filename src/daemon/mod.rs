@@ -156,7 +156,7 @@ async fn live(
         epoch: &epoch,
         stamp: &clock::file_stamp(),
     };
-    let store::Opened { mut index, ledger, healed } = store::open(&opening)?;
+    let store::Opened { index, checks, ledger, healed } = store::open(&opening)?;
     healed.iter().for_each(|what| tracing::warn!("{what}"));
     let log = Log::open(&folders.state, config.log.sync, Duration::from_millis(config.log.sync_interval_ms))?;
     log.event("epoch", &[("epoch", &epoch), ("why", "the daemon started")])?;
@@ -168,10 +168,6 @@ async fn live(
     let world =
         World::start(&folders.cookies(), &config.world_options(), Arc::new(move || waker.notify_one()))?;
     let listener = server::bind(&folders)?;
-    let checks = match index.wake() {
-        Ok(checks) => checks,
-        Err(error) => return Err(Fatal::Index(error)),
-    };
     let (engine, handle) = Engine::new(index, ledger, world, wake, log.clone(), &config);
     let engine = tokio::spawn(engine.run(checks));
     let daemon = Arc::new(Daemon {

@@ -395,16 +395,38 @@ impl<S: Storage> Index<S> {
             };
             checks.push(check);
         }
-        if found != self.totals {
-            let reason = format!("keys are missing: {found:?} where {:?} must be", self.totals);
+        self.refuse_used_numbers()?;
+        let keys = self.shelf.list::<SourceId>(Table::Keys, &[])?.len() as u64;
+        if found != self.totals || keys != found.sources {
+            let reason = format!(
+                "keys are missing: {found:?} and {keys} names of sources where {:?} must be",
+                self.totals
+            );
             return Err(StorageError { verb: "count", table: Table::Meta, reason });
         }
         if resting.is_empty() { Ok(checks) } else { Err(half_a_step()) }
     }
 
+    /// A counter that was lost would hand out numbers that are taken: one source would overwrite another.
+    fn refuse_used_numbers(&self) -> Result<(), StorageError> {
+        let sources = self.shelf.list::<SourceState>(Table::Sources, &[])?;
+        let source = sources.iter().filter_map(|(key, _)| id_of(key)).map(|SourceId(number)| number).max();
+        let session = self.sessions()?.into_iter().map(|SessionNo(number)| u64::from(number)).max();
+        let counters = [(self.next.source, source), (u64::from(self.next.session), session)];
+        for (next, used) in counters {
+            if used.is_some_and(|used| used >= next) {
+                let reason = format!("a counter stands at {next}, and {used:?} is taken");
+                return Err(StorageError { verb: "count", table: Table::Meta, reason });
+            }
+        }
+        Ok(())
+    }
+
     fn recount(&mut self, session: SessionNo) -> Result<Vec<Row>, StorageError> {
         let key = session.0.to_be_bytes();
         let held: Summary = self.shelf.must(Table::Summaries, &key)?;
+        // Read to be sure that it can be: a head that cannot would only be found by the session's next decision.
+        self.head(session)?;
         let rows = self.shelf.rows(session)?;
         let mut summary = Summary { rows: rows.len() as u32, next_row: held.next_row, ..Summary::default() };
         for row in &rows {

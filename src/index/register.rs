@@ -50,6 +50,9 @@ pub enum RegisterError {
         /// How many it may have.
         max: usize,
     },
+    /// Rows go by their ids in a report, so an id cannot be a result and an invariant.
+    #[error("{0:?} would be both a result and an invariant; give one of them another name")]
+    TwoRoles(String),
     /// The storage failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -62,7 +65,14 @@ impl<S: Storage> Index<S> {
         if known.is_none() && update.root.is_none() {
             return Err(RegisterError::NoSession(update.session.to_string()));
         }
-        self.refuse_too_many(known, update, rows_max)
+        let held = match known {
+            Some(session) if !update.replace => self.shelf.rows(session)?,
+            _ => Vec::new(),
+        };
+        let removed: HashSet<&str> = update.remove.iter().map(String::as_str).collect();
+        let kept: Vec<&Row> = held.iter().filter(|row| !removed.contains(row.id.as_str())).collect();
+        refuse_two_roles(&kept, update)?;
+        refuse_too_many(&kept, update, rows_max)
     }
 
     /// Takes in what a client tells. The caller has passed a barrier, so what is settled is true of this moment.
@@ -96,25 +106,6 @@ impl<S: Storage> Index<S> {
         self.shelf.flush()?;
         self.put_totals()?;
         Ok(Registered { session, told, checks, released })
-    }
-
-    fn refuse_too_many(
-        &self,
-        known: Option<SessionNo>,
-        update: &Update,
-        max: usize,
-    ) -> Result<(), RegisterError> {
-        let held = match known {
-            Some(session) if !update.replace => self.shelf.rows(session)?,
-            _ => Vec::new(),
-        };
-        let told = update.results.iter().chain(&update.invariants);
-        let ids: HashSet<&str> = told.map(|belief| belief.id.as_str()).collect();
-        let removed: HashSet<&str> = update.remove.iter().map(String::as_str).collect();
-        let kept =
-            held.iter().map(|row| row.id.as_str()).filter(|id| !ids.contains(id) && !removed.contains(id));
-        let rows = kept.count() + ids.len();
-        if rows > max { Err(RegisterError::TooManyRows { rows, max }) } else { Ok(()) }
     }
 
     fn open_session(&mut self, update: &Update, root: &Path) -> Result<SessionNo, StorageError> {
@@ -158,6 +149,16 @@ impl<S: Storage> Index<S> {
     /// The rows of a session, by number.
     pub fn rows(&self, session: SessionNo) -> Result<Vec<Row>, StorageError> {
         self.shelf.rows(session)
+    }
+
+    /// Whether a session has results or invariants. Paths that only facts name are no context by themselves.
+    pub fn believes(&self, session: SessionNo) -> Result<bool, StorageError> {
+        let told = |row: &Row| row.role != Role::Tracked;
+        // The first row nearly always says so, without reading the others.
+        if self.shelf.row(session, RowNo(0))?.as_ref().is_some_and(told) {
+            return Ok(true);
+        }
+        Ok(self.shelf.rows(session)?.iter().any(told))
     }
 
     /// The counts of a session.
@@ -282,8 +283,9 @@ impl<S: Storage> Index<S> {
             want(&mut state, &Seen::Digest(digest));
             self.shelf.put(Table::Sources, &source_key(source), &state)?;
             let baseline = Baseline::Client(Seen::Digest(digest));
+            // The agent wrote it, so it was there: whatever differs later changed since, and was not born so.
             let acknowledged =
-                Row { baseline, refuted: false, ever_fresh: false, captured_at: Some(at), ..row };
+                Row { baseline, refuted: false, ever_fresh: true, captured_at: Some(at), ..row };
             self.shelf.put_row(session, acknowledged)?;
             let check = self.suspect(source, &state, Depth::Bytes);
             checks.get_or_insert_with(Vec::new).push(check);
@@ -357,6 +359,35 @@ impl<S: Storage> Index<S> {
     }
 }
 
+fn refuse_too_many(kept: &[&Row], update: &Update, max: usize) -> Result<(), RegisterError> {
+    let told = update.results.iter().chain(&update.invariants);
+    let ids: HashSet<&str> = told.map(|belief| belief.id.as_str()).collect();
+    let rows = kept.iter().filter(|row| !ids.contains(row.id.as_str())).count() + ids.len();
+    if rows > max { Err(RegisterError::TooManyRows { rows, max }) } else { Ok(()) }
+}
+
+fn refuse_two_roles(kept: &[&Row], update: &Update) -> Result<(), RegisterError> {
+    let ids = |beliefs: &'_ [Belief]| beliefs.iter().map(|belief| belief.id.clone()).collect::<HashSet<_>>();
+    let (results, invariants) = (ids(&update.results), ids(&update.invariants));
+    let clashes = |row: &&&Row| match row.role {
+        Role::Result => invariants.contains(&row.id),
+        Role::Invariant => results.contains(&row.id),
+        Role::Tracked => false,
+    };
+    let held = kept.iter().find(clashes).map(|row| &row.id);
+    match held.or_else(|| results.intersection(&invariants).next()) {
+        Some(id) => Err(RegisterError::TwoRoles(id.clone())),
+        None => Ok(()),
+    }
+}
+
+/// The path itself unless that name is taken.
+fn free_name(path: &str, taken: &HashSet<String>) -> String {
+    let others = (1_u64..).map(|number| format!("{path} (tracked {number})"));
+    let mut names = std::iter::once(path.to_owned()).chain(others);
+    names.find(|name| !taken.contains(name)).unwrap_or_else(|| path.to_owned())
+}
+
 /// One registration in progress.
 struct Step<'index, S> {
     index: &'index mut Index<S>,
@@ -393,7 +424,28 @@ impl<S: Storage> Step<'_, S> {
         self.tell_facts(&mut head, &update.facts, &mut rows)?;
         let used: HashSet<RowNo> = head.facts.iter().flat_map(|fact| fact.rows.iter().copied()).collect();
         self.remove(&mut rows, |row| row.role == Role::Tracked && !used.contains(&row.no))?;
+        self.name_tracked(&mut rows)?;
         self.index.shelf.put(Table::Heads, &self.session.0.to_be_bytes(), &head)
+    }
+
+    /// Rows go by their ids in a report, and no two may share one. A tracked path is named after itself; it gives way to
+    /// what a client calls so (agents name a result after its path), and to an earlier path that only reads the same.
+    fn name_tracked(&mut self, rows: &mut BTreeMap<RowNo, Row>) -> Result<(), StorageError> {
+        if rows.values().all(|row| row.role != Role::Tracked) {
+            return Ok(());
+        }
+        let told = rows.values().filter(|row| row.role != Role::Tracked);
+        let mut taken: HashSet<String> = told.map(|row| row.id.clone()).collect();
+        for row in rows.values_mut().filter(|row| row.role == Role::Tracked) {
+            let path = row.source.path().unwrap_or(Path::new("")).to_string_lossy();
+            let name = free_name(&path, &taken);
+            taken.insert(name.clone());
+            if row.id != name {
+                row.id = name;
+                self.index.shelf.put_row(self.session, row.clone())?;
+            }
+        }
+        Ok(())
     }
 
     fn tell_head(&self, head: &mut StoredHead, update: &Update) {

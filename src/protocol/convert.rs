@@ -26,7 +26,7 @@ type Checked<T> = Result<T, Refusal>;
 
 /// The update that a context tells. `hash` digests content that the client sent in place of a digest.
 pub fn update(context: wire::Context, hash: impl Fn(&[u8]) -> Digest, session: SessionId) -> Checked<Update> {
-    let root = context.root.map(|path| path.0);
+    let root = context.root.map(public_path).transpose()?;
     if root.as_ref().is_some_and(|root| !root.is_absolute()) {
         return Err(Refusal::invalid_params("root must be an absolute path"));
     }
@@ -42,7 +42,7 @@ pub fn update(context: wire::Context, hash: impl Fn(&[u8]) -> Digest, session: S
     Ok(Update {
         session,
         replace: context.replace,
-        remove: context.remove,
+        remove: context.remove.iter().map(|id| strip(id)).collect(),
         user: context.user.map(|user| text("user", &user)).transpose()?,
         agent: context.agent.map(|agent| text("agent", &agent)).transpose()?,
         root,
@@ -51,8 +51,8 @@ pub fn update(context: wire::Context, hash: impl Fn(&[u8]) -> Digest, session: S
         results: beliefs(context.results, true)?,
         invariants: beliefs(context.invariants, false)?,
         facts: facts(context.facts)?,
-        decisions: texts("decisions", &context.decisions)?,
-        open_questions: texts("open_questions", &context.open_questions)?,
+        decisions: sentences("decisions", &context.decisions)?,
+        open_questions: sentences("open_questions", &context.open_questions)?,
         scratchpad_bytes: context.scratchpad_bytes,
     })
 }
@@ -72,19 +72,20 @@ pub fn digest(told: &str) -> Checked<Digest> {
 pub fn goal(told: wire::Goal) -> Checked<Goal> {
     let invalid = |why: Refusal| Refusal::application("goal_invalid", why);
     Ok(Goal {
-        statement: text_if_any("goal.statement", &told.statement).map_err(invalid)?,
+        statement: text("goal.statement", &told.statement).map_err(invalid)?,
         branchable: told.branchable,
         shares_mutable_state: told.shares_mutable_state,
-        hypotheses: texts("goal.hypotheses", &told.hypotheses).map_err(invalid)?,
+        hypotheses: sentences("goal.hypotheses", &told.hypotheses).map_err(invalid)?,
     })
 }
 
 fn belief(told: wire::Belief, result: bool, hash: &impl Fn(&[u8]) -> Digest) -> Checked<Belief> {
     let id = match (result, told.id, told.name) {
-        (true, Some(id), None) | (false, None, Some(id)) => said("id", &id)?,
+        (true, Some(id), None) | (false, None, Some(id)) => text("id", &id)?,
         (true, ..) => return Err(Refusal::invalid_params("a result has an id and no name")),
         (false, ..) => return Err(Refusal::invalid_params("an invariant has a name and no id")),
     };
+    let id = not_blank("an id or name", id)?;
     let source = source(told.source, &id)?;
     let seen = seen(&source, told.digest, told.content, told.encoding.as_deref(), hash)
         .map_err(|why| Refusal::invalid_params(format!("{id}: {why}")))?;
@@ -107,12 +108,12 @@ fn source(told: wire::Source, id: &str) -> Checked<Source> {
     };
     if told.kind == "volatile" {
         return match (told.what, told.path) {
-            (Some(what), None) => Ok(Source::Volatile { what: said("what", &what)? }),
+            (Some(what), None) => Ok(Source::Volatile { what: not_blank("what", text("what", &what)?)? }),
             _ => Err(refused("a volatile source says what it is, and names no path".to_owned())),
         };
     }
     let path = match (told.path, told.what) {
-        (Some(path), None) => label(path)?,
+        (Some(path), None) => public_path(path)?,
         _ => return Err(refused(format!("a source of kind {:?} names a path", told.kind))),
     };
     match told.kind.as_str() {
@@ -166,7 +167,7 @@ fn facts(told: Vec<wire::Fact>) -> Checked<Vec<Fact>> {
 }
 
 fn fact(told: wire::Fact) -> Checked<Fact> {
-    let statement = said("statement", &told.statement)?;
+    let statement = not_blank("statement", text("statement", &told.statement)?)?;
     if told.sources.is_empty() {
         let why = format!("the fact {statement:?} names no source; name a result, an invariant or a path");
         return Err(Refusal::application("fact_without_source", why));
@@ -175,48 +176,58 @@ fn fact(told: wire::Fact) -> Checked<Fact> {
     Ok(Fact {
         // A fact without an id is itself: told again, it replaces itself.
         id: told.id.map_or_else(|| Ok(statement.clone()), |id| text("id", &id))?,
-        evidence: text_if_any("evidence", &told.evidence)?,
-        sources: told.sources.into_iter().map(label).collect::<Checked<_>>()?,
+        evidence: text("evidence", &told.evidence)?,
+        sources: told.sources.into_iter().map(reference).collect::<Checked<_>>()?,
         statement,
     })
 }
 
-fn texts(field: &str, told: &[String]) -> Checked<Vec<String>> {
+fn sentences(field: &str, told: &[String]) -> Checked<Vec<String>> {
     bounded(field, told.len())?;
-    told.iter().map(|told| said(field, told)).collect()
+    told.iter().map(|told| not_blank(field, text(field, told)?)).collect()
 }
 
 fn text(field: &str, told: &str) -> Checked<String> {
-    if told.len() > TEXT_BYTES_MAX {
-        let why = format!("{field} has {} bytes; the most is {TEXT_BYTES_MAX}", told.len());
+    // The mark of a redaction may be longer than what it replaces. What is kept has to fit too, or the journal would
+    // hold what its own replay refuses.
+    let kept = strip(told);
+    let len = told.len().max(kept.len());
+    if len > TEXT_BYTES_MAX {
+        let why = format!("{field} has {len} bytes; the most is {TEXT_BYTES_MAX}");
         return Err(Refusal::application("too_large", why));
     }
-    Ok(strip(told))
+    Ok(kept)
 }
 
-/// Text that says something.
-fn said(field: &str, told: &str) -> Checked<String> {
-    if is_blank(told) {
+/// An id, a name or a path by which a client refers to something it told: stripped as ids are, so that it still fits.
+pub fn reference(told: WirePath) -> Checked<PathBuf> {
+    match told.0.to_str() {
+        Some(text) => not_blank("a source", strip(text)).map(PathBuf::from),
+        None => Ok(told.0),
+    }
+}
+
+/// A path names a file and cannot be redacted, so private text has no place in it.
+fn public_path(told: WirePath) -> Checked<PathBuf> {
+    match told.0.to_str() {
+        Some(text) if strip(text) != text => {
+            Err(Refusal::invalid_params("a path cannot hold private text: it would have to be kept as it is"))
+        }
+        Some(text) if is_blank(text) => Err(Refusal::invalid_params("a path must not be blank")),
+        _ => Ok(told.0),
+    }
+}
+
+/// Whatever a report will have to say by itself says something; the gate would refuse the report otherwise.
+fn not_blank(field: &str, kept: String) -> Checked<String> {
+    if is_blank(&kept) {
         return Err(Refusal::invalid_params(format!("{field} must not be blank")));
     }
-    text(field, told)
+    Ok(kept)
 }
 
-/// Text that says something, or none.
-fn text_if_any(field: &str, told: &str) -> Checked<String> {
-    if is_blank(told) { Ok(String::new()) } else { text(field, told) }
-}
-
-/// A path that a report can show.
-fn label(told: WirePath) -> Checked<PathBuf> {
-    if told.0.to_str().is_some_and(is_blank) {
-        let why = format!("the path \"{}\" cannot be seen; spell it with ./ before it", told.0.display());
-        return Err(Refusal::invalid_params(why));
-    }
-    Ok(told.0)
-}
-
-fn bounded(field: &str, len: usize) -> Checked<()> {
+/// Refuses a list that is too long.
+pub fn bounded(field: &str, len: usize) -> Checked<()> {
     if len > LIST_LEN_MAX {
         let why = format!("{field} has {len} entries; the most is {LIST_LEN_MAX}");
         return Err(Refusal::application("too_large", why));

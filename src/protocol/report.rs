@@ -2,6 +2,7 @@
 //!
 //! It satisfies the public report contract named in `schema`; fields beyond that contract are ours.
 
+use super::gate::is_blank;
 use super::path::WirePath;
 use super::time;
 use crate::decision::plan::Branch;
@@ -243,7 +244,7 @@ pub fn report<'report>(
             evidence: &decision.reason.evidence,
         },
         context: ContextOut {
-            goal: if goal.statement.is_empty() { "(no goal stated)" } else { &goal.statement },
+            goal: stated(&goal.statement, "(no goal stated)"),
             goal_branchable: goal.branchable,
             shares_mutable_state: goal.shares_mutable_state,
             evidence_tag: "[CONFIG]",
@@ -311,7 +312,7 @@ fn tag(source: &Source) -> &'static str {
 fn summary(summary: &TypedSummary) -> SummaryOut<'_> {
     let paths = |paths: &[std::path::PathBuf]| paths.iter().map(|path| Path::new(path).into()).collect();
     SummaryOut {
-        goal: if summary.goal.is_empty() { "(no goal stated)" } else { &summary.goal },
+        goal: stated(&summary.goal, "(no goal stated)"),
         decisions: &summary.decisions,
         open_questions: &summary.open_questions,
         verified_facts: summary
@@ -319,7 +320,7 @@ fn summary(summary: &TypedSummary) -> SummaryOut<'_> {
             .iter()
             .map(|fact| FactOut {
                 statement: &fact.statement,
-                evidence: &fact.evidence,
+                evidence: stated(&fact.evidence, "(no evidence stated)"),
                 sources: paths(&fact.sources),
                 digest: fact.digest.as_deref(),
             })
@@ -329,6 +330,11 @@ fn summary(summary: &TypedSummary) -> SummaryOut<'_> {
         raw_transcript_allowed: false,
         as_of: ClockOut::from(&summary.as_of),
     }
+}
+
+/// The contract wants words where a client may have left them out.
+fn stated<'text>(text: &'text str, otherwise: &'text str) -> &'text str {
+    if is_blank(text) { otherwise } else { text }
 }
 
 fn fork(branch: &Branch) -> ForkOut {

@@ -146,8 +146,8 @@ pub struct LogRead {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// The report to be judged.
-    pub report: serde_json::Value,
+    /// The report to be judged, as its text stands: a key that stands twice would not survive being parsed.
+    pub report: Box<RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -174,12 +174,15 @@ impl Request {
         let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|error| {
             if error.is_data() { Refusal::invalid_request(error) } else { Refusal::parse(error) }
         })?;
-        if envelope.id.as_deref().is_some_and(|id| id.get().starts_with(['{', '['])) {
+        if envelope.id.as_deref().is_some_and(|id| id.get().starts_with(['{', '[', 't', 'f'])) {
             return Err(Refusal::invalid_request("id must be a string, a number or null"));
         }
-        let verb = match envelope.jsonrpc.as_deref() {
-            Some("2.0") => verb(&envelope.method, envelope.params),
-            _ => Err(Refusal::invalid_request("jsonrpc must be \"2.0\"")),
+        let refusal = || Refusal::invalid_request("jsonrpc must be \"2.0\"");
+        let verb = match (envelope.jsonrpc.as_deref(), &envelope.id) {
+            (Some("2.0"), _) => verb(&envelope.method, envelope.params),
+            (_, Some(_)) => Err(refusal()),
+            // What is no request is no notification either: whoever sent it waits for a word.
+            (_, None) => return Err(refusal()),
         };
         Ok(Self { id: envelope.id, verb })
     }
@@ -206,7 +209,12 @@ fn verb(method: &str, params: Option<&RawValue>) -> Result<Verb, Refusal> {
 }
 
 fn parse<'params, T: Deserialize<'params>>(params: Option<&'params RawValue>) -> Result<T, Refusal> {
-    serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(Refusal::invalid_params)
+    let params = params.map_or("{}", RawValue::get);
+    // A list would be taken by position, which is an accident of how parameters happen to be ordered here.
+    if params.starts_with('[') {
+        return Err(Refusal::invalid_params("parameters are an object with named fields, not a list"));
+    }
+    serde_json::from_str(params).map_err(Refusal::invalid_params)
 }
 
 /// A request line for a method, without its line feed.

@@ -11,8 +11,8 @@ pub mod syncer;
 mod replay;
 mod whole;
 
-use crate::index::Index;
 use crate::index::storage::StorageError;
+use crate::index::{Check, Index};
 use journal::{Journal, JournalError};
 use record::Record;
 use replay::{ReplayError, apply};
@@ -66,8 +66,10 @@ pub struct Opening<'name> {
 
 /// What opening gave.
 pub struct Opened {
-    /// The index, not yet awake.
+    /// The index, awake.
     pub index: Index<SledIndex>,
+    /// The looks that it wants first: at everything.
+    pub checks: Vec<Check>,
     /// Where truth is kept.
     pub ledger: Ledger,
     /// What was healed, one sentence each.
@@ -79,7 +81,7 @@ pub fn open(opening: &Opening<'_>) -> Result<Opened, StoreError> {
     let folder = opening.state.join("index");
     let mut healed = Vec::new();
     let doubt = match bring_up(opening, &folder) {
-        Ok((index, journal, torn)) => return opened(index, journal, torn, healed),
+        Ok(brought_up) => return opened(brought_up, healed),
         Err(Hurdle::Store(error)) => return Err(error),
         Err(Hurdle::Index(doubt)) => doubt,
     };
@@ -91,23 +93,19 @@ pub fn open(opening: &Opening<'_>) -> Result<Opened, StoreError> {
         doubt.0
     ));
     match bring_up(opening, &folder) {
-        Ok((index, journal, torn)) => opened(index, journal, torn, healed),
+        Ok(brought_up) => opened(brought_up, healed),
         Err(Hurdle::Store(error)) => Err(error),
         Err(Hurdle::Index(Doubt(reason))) => Err(StoreError::NewIndex { path: folder, reason }),
     }
 }
 
-fn opened(
-    index: Index<SledIndex>,
-    journal: Journal,
-    torn: Option<journal::Torn>,
-    mut healed: Vec<String>,
-) -> Result<Opened, StoreError> {
+fn opened(brought_up: BroughtUp, mut healed: Vec<String>) -> Result<Opened, StoreError> {
+    let BroughtUp { index, checks, journal, torn } = brought_up;
     healed.extend(torn.map(|torn| {
         let journal::Torn { segment, at_byte, bytes_cut } = torn;
         format!("{bytes_cut} bytes of a torn record were cut from {} at byte {at_byte}", segment.display())
     }));
-    Ok(Opened { index, ledger: Ledger::new(journal)?, healed })
+    Ok(Opened { index, checks, ledger: Ledger::new(journal)?, healed })
 }
 
 enum Hurdle {
@@ -121,7 +119,12 @@ impl From<StorageError> for Hurdle {
     }
 }
 
-type BroughtUp = (Index<SledIndex>, Journal, Option<journal::Torn>);
+struct BroughtUp {
+    index: Index<SledIndex>,
+    checks: Vec<Check>,
+    journal: Journal,
+    torn: Option<journal::Torn>,
+}
 
 fn bring_up(opening: &Opening<'_>, folder: &Path) -> Result<BroughtUp, Hurdle> {
     let journal_folder = opening.state.join("journal");
@@ -147,8 +150,10 @@ fn bring_up(opening: &Opening<'_>, folder: &Path) -> Result<BroughtUp, Hurdle> {
     for session in index.sessions()? {
         index.give_up_awaiting(session)?;
     }
+    // Waking reads and counts everything: an index that lost keys shows it here, and is made again like any other.
+    let checks = index.wake()?;
     index.storage_mut().flush()?;
-    Ok((index, journal, opened.torn))
+    Ok(BroughtUp { index, checks, journal, torn: opened.torn })
 }
 
 fn replay_one(index: &mut Index<SledIndex>, seq: u64, payload: &[u8]) -> Result<(), ReplayError> {

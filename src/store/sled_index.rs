@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+// The first one holds what the index says of itself.
 const TABLES: [(Table, &str); 8] = [
     (Table::Meta, "meta"),
     (Table::Names, "names"),
@@ -65,7 +66,12 @@ impl SledIndex {
         if self.get(Table::Meta, APPLYING)?.is_some() {
             return Err(doubt("the last change to it was cut short"));
         }
-        Ok(self.number(APPLIED)?.unwrap_or(0))
+        let nothing_told = || self.trees.iter().skip(1).all(sled::Tree::is_empty);
+        match self.number(APPLIED)? {
+            Some(applied) => Ok(applied),
+            None if nothing_told() => Ok(0),
+            None => Err(doubt("it does not say how far it has come")),
+        }
     }
 
     fn number(&self, key: &[u8]) -> Result<Option<u64>, StorageError> {

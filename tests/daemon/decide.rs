@@ -1,6 +1,6 @@
 //! `decide`: what the world does, and what follows.
 
-use crate::harness::{Daemon, Place, file, refusal};
+use crate::harness::{Daemon, Place, file};
 use serde_json::json;
 
 #[test]
@@ -22,27 +22,106 @@ fn a_change_is_seen_by_the_decide_that_follows_it() {
 }
 
 #[test]
-fn blank_text_never_keeps_a_report_from_passing_the_gate() {
+fn goals_and_budgets_decide_when_nothing_critical_changed() {
     let place = Place::new();
-    place.write("a", "one");
+    place.write("a", "1");
     let daemon = Daemon::start(&place.home);
-    let results = json!([file("a", "one"), file("gone", "never")]);
-    let facts = json!([{ "statement": "A holds", "sources": ["a"] }, { "statement": "So it does", "evidence": " ", "sources": ["a"] }]);
-    let context = json!({ "session": "s", "root": place.root, "goal": { "statement": "\u{200b} " }, "results": results, "facts": facts });
+    let mut results = vec![file("a", "1"), file("b", "1")];
+    results[1]["critical"] = false.into();
+    let context = json!({ "session": "s", "root": place.root, "results": results });
     daemon.ask("context.register", &context);
-    let report = daemon.ask("decide", &json!({ "session": "s" }));
-    assert_eq!(report["typed_summary"]["verified_facts"].as_array().map(Vec::len), Some(2), "{report}");
-    for blank in [
-        json!({ "decisions": [""] }),
-        json!({ "open_questions": ["\n"] }),
-        json!({ "facts": [{ "statement": "  ", "sources": ["a"] }] }),
-        json!({ "facts": [{ "statement": "x", "sources": [" "] }] }),
-        json!({ "results": [{ "id": " ", "source": { "kind": "file", "path": "a" } }] }),
-        json!({ "results": [{ "id": "r", "source": { "kind": "file", "path": " " } }] }),
-        json!({ "invariants": [{ "name": "n", "source": { "kind": "volatile", "what": "" } }] }),
+    for (goal, transition, code) in [
+        (json!({}), "resume", "valid"),
+        (json!({ "branchable": true, "hypotheses": ["x"] }), "resume", "valid"),
+        (json!({ "branchable": true, "hypotheses": ["x", "x", "../.."] }), "fork", "branchable"),
+        (json!({ "hypotheses": ["x", "y"] }), "resume", "valid"),
+        (
+            json!({ "branchable": true, "shares_mutable_state": true, "hypotheses": ["x", "y"] }),
+            "resume",
+            "fork_blocked_shared_state",
+        ),
     ] {
-        let mut record = json!({ "session": "s" });
-        record.as_object_mut().expect("an object").extend(blank.as_object().expect("an object").clone());
-        assert_eq!(refusal(&mut daemon.client(), "context.record", &record), "-32602", "{blank}");
+        let report = daemon.ask("decide", &json!({ "session": "s", "goal": goal, "deadline_ms": 10_000 }));
+        assert_eq!(
+            (&report["transition"], &report["reason"]["code"]),
+            (&json!(transition), &json!(code)),
+            "{goal}"
+        );
+        assert_eq!(report["drop"], json!(["b"]), "stale but not critical");
     }
+}
+
+#[test]
+fn rows_are_all_or_those_in_doubt_and_at_least_one() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place.home);
+    (0..1_001).for_each(|i| place.write(&format!("f{i}"), "1"));
+    let results: Vec<_> = (0..1_001).map(|i| file(&format!("f{i}"), "1")).collect();
+    let mut ten = json!({ "session": "ten", "root": place.root, "results": results[..10] });
+    daemon.ask("context.register", &ten);
+    ten = json!({ "session": "many", "root": place.root, "results": results });
+    daemon.ask("context.register", &ten);
+    let rows = |session: &str, rows: &str| {
+        let report =
+            daemon.ask("decide", &json!({ "session": session, "rows": rows, "deadline_ms": 10_000 }));
+        report["staleness_results"].as_array().expect("rows").len()
+    };
+    assert_eq!(
+        [rows("ten", "all"), rows("ten", "stale"), rows("many", "all"), rows("many", "stale")],
+        [10, 1, 1, 1]
+    );
+    place.write("f3", "2");
+    place.write("f4", "2");
+    assert_eq!(
+        [rows("ten", "all"), rows("ten", "stale"), rows("many", "all"), rows("many", "stale")],
+        [10, 2, 2, 2]
+    );
+    let bad = json!({ "session": "ten", "rows": "none" });
+    assert_eq!(crate::harness::refusal(&mut daemon.client(), "decide", &bad), "-32602");
+}
+
+/// No time at all: whatever could not be seen by then is unknown, and never fresh by silence.
+#[test]
+fn without_time_to_look_there_is_no_false_fresh() {
+    let place = Place::new();
+    place.write("a", "1");
+    let daemon = Daemon::start(&place.home);
+    daemon
+        .ask("context.register", &json!({ "session": "s", "root": place.root, "results": [file("a", "1")] }));
+    for round in 0..100 {
+        place.write("a", &format!("other {round}"));
+        let report = daemon.ask("decide", &json!({ "session": "s", "deadline_ms": 0 }));
+        assert_eq!(report["transition"], "fresh", "{report}");
+    }
+    place.write("a", "1");
+    let report = daemon.ask("decide", &json!({ "session": "s", "deadline_ms": 10_000 }));
+    assert_eq!(report["transition"], "resume", "{report}");
+}
+
+#[test]
+fn a_context_without_results_and_invariants_is_none() {
+    let place = Place::new();
+    place.write("a", "1");
+    let daemon = Daemon::start(&place.home);
+    let client = &mut daemon.client();
+    let fact = json!([{ "statement": "s", "sources": ["a"] }]);
+    for (name, more) in [
+        ("empty", json!({})),
+        ("facts", json!({ "facts": fact })),
+        ("goal", json!({ "goal": { "statement": "g" } })),
+    ] {
+        let mut context = json!({ "session": name, "root": place.root });
+        context.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        daemon.ask("context.register", &context);
+        for ask in [json!({ "session": name }), json!({ "session": name, "rows": "stale" })] {
+            assert_eq!(crate::harness::refusal(client, "decide", &ask), "no_session_context", "{name}");
+        }
+    }
+    // The last result goes, and with it the context.
+    daemon.ask(
+        "context.register",
+        &json!({ "session": "s", "root": place.root, "results": [file("a", "1")], "facts": fact }),
+    );
+    daemon.ask("context.record", &json!({ "session": "s", "remove": ["a"] }));
+    assert_eq!(crate::harness::refusal(client, "decide", &json!({ "session": "s" })), "no_session_context");
 }

@@ -3,7 +3,7 @@
 //! These machines wake a thread on another core in 35-50 µs and on the same one in 1-2 µs, so clients and servers are
 //! pinned to one core; where that is refused the table says so, and its ratios mean nothing.
 
-#![allow(dead_code, reason = "each bench uses a part")]
+#![allow(dead_code, unreachable_pub, missing_docs, reason = "each bench uses a part")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench prints, and fails where it stands")]
 
 use serde_json::Value;

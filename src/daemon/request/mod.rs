@@ -59,7 +59,7 @@ async fn dispatch(daemon: &Daemon, verb: Verb, began: Instant) -> Answer {
         Verb::TouchAck(ask) => touch_ack::touch_ack(daemon, ask).await,
         Verb::Refute(ask) => refute::refute(daemon, ask, began).await,
         Verb::LogRead(ask) => log_read::log_read(daemon, &ask),
-        Verb::Check(ask) => Ok(check::check(&ask)),
+        Verb::Check(ask) => check::check(&ask),
         Verb::Reload => match daemon.reload() {
             Ok(()) => Ok("{\"reloaded\":true}".to_owned()),
             Err(error) => Err(Refusal::invalid_params(error)),
@@ -106,6 +106,7 @@ impl From<RegisterError> for Refusal {
         match error {
             RegisterError::NoSession(_) => Self::application("no_session_context", error),
             RegisterError::TooManyRows { .. } => Self::application("too_large", error),
+            RegisterError::TwoRoles(_) => Self::invalid_params(error),
             RegisterError::Storage(error) => error.into(),
         }
     }

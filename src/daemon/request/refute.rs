@@ -24,8 +24,8 @@ use tokio::sync::oneshot;
 pub(super) async fn refute(daemon: &Daemon, ask: Refute, began: Instant) -> Answer {
     let session = convert::session(&ask.session)?;
     let target = match (ask.fact, ask.source) {
-        (Some(fact), None) => PathBuf::from(fact),
-        (None, Some(source)) => source.0,
+        (Some(fact), None) => PathBuf::from(strip(&fact)),
+        (None, Some(source)) => convert::reference(source)?,
         _ => return Err(Refusal::invalid_params("name the fact or the source that failed, one of them")),
     };
     let deadline = daemon.config().deadline(None);

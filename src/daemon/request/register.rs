@@ -1,6 +1,6 @@
 //! `context.register` and `context.record`: take in what a client tells, look at it, keep it, and only then answer.
 
-use super::{Answer, Daemon, blind};
+use super::{Answer, Daemon, blind, no_session};
 use crate::daemon::clock;
 use crate::daemon::engine::Engine;
 use crate::daemon::handle::{Need, Sight};
@@ -12,10 +12,12 @@ use crate::protocol::context::Context;
 use crate::protocol::convert;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::report::ClockOut;
+use crate::session::SessionId;
 use crate::session::context::Update;
 use crate::store::record::{Record, settled};
 use crate::store::syncer::Synced;
 use crate::world::digest;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -49,8 +51,9 @@ async fn tell(daemon: &Daemon, update: Update) -> Answer {
         .when(Need::Barrier, deadline, move |engine, sight| begin(engine, &update, rows_max, sight));
     let (session, told) = begun.await??;
     let settled = Need::Settled(name.clone());
-    let finished =
-        daemon.engine.when(settled, deadline, move |engine, sight| finish(engine, session, &told, sight));
+    let finished = daemon
+        .engine
+        .when(settled, deadline, move |engine, sight| finish(engine, &name, session, &told, sight));
     let (answer, synced) = finished.await??;
     on_disk(synced).await?;
     Ok(answer)
@@ -67,6 +70,7 @@ fn begin(
         return Err(blind());
     }
     engine.index.admits(update, rows_max)?;
+    refuse_long_lists(engine, update)?;
     let at = clock::now();
     let context = Box::new(convert::context(update));
     let registered = engine.journaled(&Record::Told { at: at.micros, context }, |engine| {
@@ -76,12 +80,32 @@ fn begin(
     Ok((registered.session, registered.told))
 }
 
+/// Lists are bounded as they stand, however many updates they came in.
+fn refuse_long_lists(engine: &Engine, update: &Update) -> Result<(), Refusal> {
+    let head = match engine.index.session(&update.session)? {
+        Some(session) if !update.replace => engine.index.head(session)?,
+        _ => return Ok(()),
+    };
+    let grown = |held: &[String], told: &[String]| held.iter().chain(told).collect::<HashSet<_>>().len();
+    let removed: HashSet<&String> = update.remove.iter().collect();
+    let kept = head.facts.iter().map(|fact| &fact.id).filter(|id| !removed.contains(id));
+    let facts: HashSet<&String> = kept.chain(update.facts.iter().map(|fact| &fact.id)).collect();
+    convert::bounded("decisions", grown(&head.decisions, &update.decisions))?;
+    convert::bounded("open_questions", grown(&head.open_questions, &update.open_questions))?;
+    convert::bounded("facts", facts.len())
+}
+
 fn finish(
     engine: &mut Engine,
+    name: &SessionId,
     session: SessionNo,
     told: &[RowNo],
     sight: Sight,
 ) -> Result<(String, oneshot::Receiver<Synced>), Refusal> {
+    // Dropped while it was looked at, and perhaps begun again by somebody else.
+    if engine.index.session(name)? != Some(session) {
+        return Err(no_session(name));
+    }
     if sight != Sight::Clear {
         engine.index.give_up_awaiting(session)?;
     }

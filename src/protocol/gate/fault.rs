@@ -149,7 +149,8 @@ impl Faults {
 }
 
 /// Nothing to read: white space, controls and the characters of no width count as nothing.
-pub(in crate::protocol) fn is_blank(text: &str) -> bool {
+#[must_use]
+pub fn is_blank(text: &str) -> bool {
     let invisible = |c: char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}');
     text.chars().all(|c| c.is_whitespace() || c.is_control() || invisible(c))
 }

@@ -19,10 +19,9 @@ use serde_json::{Map, Value};
 pub use contract::{
     EVIDENCE_TAGS, REQUIRED_CHECKS, REQUIRED_FIELDS, SCHEMA, SIGNAL_TYPES, SKILL, STATUSES, TRANSITIONS,
 };
-pub use fault::Fault;
-pub(super) use fault::is_blank;
+pub use fault::{Fault, is_blank};
 pub use rubric::{BadRubric, Criterion, Mark, Rubric, Score, score};
-pub use text::{Unusable, check_text};
+pub use text::{Unusable, check_report, check_text};
 
 use fault::{Faults, shown};
 use rows::Rows;

@@ -57,6 +57,12 @@ pub fn check_text(text: &str) -> Result<Vec<(String, Vec<Fault>)>, Unusable> {
     }
 }
 
+/// The faults of one report, judged from its text.
+pub fn check_report(text: &str) -> Result<Vec<Fault>, Unusable> {
+    let (value, doubled) = strict::read(text).map_err(|error| Unusable::new(&error, 0))?;
+    Ok(judge(&value, doubled))
+}
+
 /// A log is known by its first line, which is an object by itself, and by having more than that.
 fn is_log(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());

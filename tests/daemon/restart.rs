@@ -1,0 +1,372 @@
+//! Nothing acknowledged is lost, and nothing that happened meanwhile is missed: by a restart, by an index that is gone
+//! or full of garbage, by torn ends.
+
+use crate::daemon::{cause, commit_all, decide, essence, files_below, git, register, write_each};
+use crate::harness::{Daemon, Place, digest, file, refusal};
+use serde_json::{Value, json};
+use staled::config::Config;
+use staled::daemon::{self, Command, Fatal, FolderError, Folders, Start};
+use staled::store::decision_log::{Outcome, verify};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// What may happen to a stopped daemon's state.
+type Mishap = fn(&Path);
+
+fn files_of(folder: &Path) -> Vec<PathBuf> {
+    files_below(&folder.join("index"))
+}
+
+const MISHAPS: &[(&str, Mishap, bool)] = &[
+    ("nothing", |_| (), false),
+    ("the index is gone", |state| fs::remove_dir_all(state.join("index")).expect("a folder"), false),
+    (
+        "the index is garbage",
+        |state| {
+            for file in files_of(state) {
+                let len = fs::metadata(&file).expect("a file").len();
+                let garbage: Vec<u8> = (0..len).map(|_| fastrand::u8(..)).collect();
+                fs::write(file, garbage).expect("a file");
+            }
+        },
+        true,
+    ),
+    (
+        "the index is cut to half",
+        |state| {
+            for file in files_of(state) {
+                let opened = fs::File::options().write(true).open(&file).expect("a file");
+                opened.set_len(opened.metadata().expect("a file").len() / 2).expect("a length");
+            }
+        },
+        true,
+    ),
+    (
+        "the index is zeros",
+        |state| {
+            for file in files_of(state) {
+                let len = fs::metadata(&file).expect("a file").len();
+                fs::write(file, vec![0; usize::try_from(len).expect("a length")]).expect("a file");
+            }
+        },
+        true,
+    ),
+    (
+        "the index is a file",
+        |state| {
+            fs::remove_dir_all(state.join("index")).expect("a folder");
+            fs::write(state.join("index"), "x").expect("a file");
+        },
+        true,
+    ),
+];
+
+/// One session for each thing that can be acknowledged.
+fn acknowledge_everything(place: &Place, daemon: &Daemon) -> Vec<&'static str> {
+    write_each(place, &["a", "b", "c", "d", "acked", "acked-then-changed", "reverted", "Cargo.lock"], "1");
+    let head = commit_all(place);
+    let mut loose = file("b", "0");
+    loose["critical"] = false.into();
+    let context = json!({ "session": "registered", "root": place.root, "user": "alice", "agent": "probe", "scratchpad_bytes": 9,
+        "goal": { "statement": "g", "hypotheses": ["h"] }, "decisions": ["d"], "open_questions": ["q"],
+        "results": [file("a", "1"), loose, { "id": "none", "source": { "kind": "absent", "path": "none" } },
+            { "id": "v", "source": { "kind": "volatile", "what": "clock" } }],
+        "invariants": [{ "name": "head", "source": { "kind": "git_head", "path": "." }, "digest": head },
+            { "name": "lock", "source": { "kind": "lockfile", "path": "Cargo.lock" }, "digest": digest("1") }],
+        "facts": [{ "id": "f", "statement": "s", "sources": ["a", "c"] }] });
+    daemon.ask("context.register", &context);
+    register(daemon, place, "recorded", &json!([file("a", "1")]));
+    daemon.ask(
+        "context.record",
+        &json!({ "session": "recorded", "results": [file("b", "0")], "decisions": ["more"] }),
+    );
+    register(daemon, place, "removed", &json!([file("a", "0"), file("b", "1")]));
+    daemon.ask("context.record", &json!({ "session": "removed", "remove": ["a"] }));
+    register(daemon, place, "dropped", &json!([file("a", "1")]));
+    daemon.ask("context.drop", &json!({ "session": "dropped" }));
+    for session in ["acked", "acked-then-changed"] {
+        register(daemon, place, session, &json!([file(session, "1")]));
+        place.write(session, "2");
+        daemon.ask("touch_ack", &json!({ "session": session, "path": session, "digest": digest("2") }));
+    }
+    assert_eq!(decide(daemon, "acked-then-changed")["transition"], "resume");
+    place.write("acked-then-changed", "3");
+    register(daemon, place, "refuted", &json!([file("a", "1"), file("b", "1")]));
+    daemon.ask("fact.refute", &json!({ "session": "refuted", "source": "a" }));
+    register(
+        daemon,
+        place,
+        "baseline",
+        &json!([{ "id": "c", "source": { "kind": "file", "path": "c" } },
+        { "id": "d", "source": { "kind": "file", "path": "d" } },
+        { "id": "never", "critical": false, "source": { "kind": "file", "path": "never" } }]),
+    );
+    place.write("d", "2");
+    register(daemon, place, "reverted", &json!([file("reverted", "0")]));
+    place.write("reverted", "0");
+    assert_eq!(decide(daemon, "reverted")["transition"], "resume");
+    place.write("reverted", "1");
+    vec![
+        "registered",
+        "recorded",
+        "removed",
+        "acked",
+        "acked-then-changed",
+        "refuted",
+        "baseline",
+        "reverted",
+    ]
+}
+
+fn told(daemon: &Daemon, sessions: &[&str]) -> Vec<(Value, Value)> {
+    let of = |session: &&str| {
+        (essence(decide(daemon, session)), daemon.ask("context.get", &json!({ "session": session })))
+    };
+    sessions.iter().map(of).collect()
+}
+
+#[test]
+fn decisions_are_the_same_after_every_mishap() {
+    let place = Place::new();
+    let mut daemon = Daemon::start(&place.home);
+    let sessions = acknowledge_everything(&place, &daemon);
+    let before = told(&daemon, &sessions);
+    let expected = [
+        ("recorded", "b", "born_stale"),
+        ("acked", "acked", "fresh"),
+        ("acked-then-changed", "acked-then-changed", "content"),
+        ("refuted", "a", "refuted"),
+        ("baseline", "c", "fresh"),
+        ("baseline", "d", "content"),
+        ("reverted", "reverted", "content"),
+    ];
+    for (session, id, why) in expected {
+        assert_eq!(cause(&decide(&daemon, session), id), why, "{session}");
+    }
+    for &(what, mishap, aside) in MISHAPS {
+        daemon.stop();
+        mishap(&place.home.join("state"));
+        daemon = Daemon::start(&place.home);
+        for (session, (before, after)) in sessions.iter().zip(before.iter().zip(told(&daemon, &sessions))) {
+            assert_eq!(after, *before, "{session}, when {what}");
+        }
+        assert_eq!(
+            refusal(&mut daemon.client(), "decide", &json!({ "session": "dropped" })),
+            "no_session_context",
+            "{what}"
+        );
+        let log = fs::read_to_string(place.home.join("state/decisions.jsonl")).expect("a log");
+        let start = log.lines().rev().take_while(|line| !line.contains("\"event\":\"epoch\""));
+        let healed = start.filter(|line| line.contains("\"healed\"") && line.contains("set aside")).count();
+        assert_eq!(healed == 1, aside, "{what}: said so in the log");
+        let kept = fs::read_dir(place.home.join("state")).expect("a folder");
+        let kept = kept
+            .filter(|entry| entry.as_ref().expect("an entry").file_name().to_string_lossy().contains("aside"))
+            .count();
+        assert!(!aside || kept > 0, "{what}: set aside under a name");
+    }
+}
+
+/// One byte of the index at a time, anywhere: found and mended, or harmless.
+#[test]
+fn a_damaged_byte_in_the_index_changes_no_decision() {
+    let place = Place::new();
+    let mut daemon = Daemon::start(&place.home);
+    let sessions = acknowledge_everything(&place, &daemon);
+    let before = told(&daemon, &sessions);
+    let seed = fastrand::u64(..);
+    let mut random = fastrand::Rng::with_seed(seed);
+    for round in 0..12 {
+        daemon.stop();
+        let files: Vec<PathBuf> = files_of(&place.home.join("state"))
+            .into_iter()
+            .filter(|file| fs::metadata(file).is_ok_and(|found| found.len() > 0))
+            .collect();
+        let file = &files[random.usize(..files.len())];
+        let mut bytes = fs::read(file).expect("a file");
+        // Where something is written: sled's files are mostly zeros.
+        let written: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at] != 0).collect();
+        for _ in 0..=round {
+            let at = written[random.usize(..written.len())];
+            bytes[at] ^= 1 << random.u8(..8);
+        }
+        fs::write(file, bytes).expect("a file");
+        daemon = Daemon::start(&place.home);
+        assert_eq!(told(&daemon, &sessions), before, "seed {seed}, round {round}, {}", file.display());
+    }
+}
+
+/// What sled is known to do: a key is gone, and nothing else says so. Any of them.
+#[test]
+fn a_key_that_the_index_lost_changes_no_decision() {
+    let place = Place::new();
+    let mut daemon = Daemon::start(&place.home);
+    let sessions = acknowledge_everything(&place, &daemon);
+    let before = told(&daemon, &sessions);
+    let trees = ["meta", "names", "summaries", "heads", "rows", "marks", "sources", "keys"];
+    let mut lost = 0;
+    for tree in trees {
+        for which in 0..match tree {
+            "meta" => 6,
+            "marks" => 9,
+            _ => 1,
+        } {
+            daemon.stop();
+            let db = sled::open(place.home.join("state/index")).expect("an index");
+            let keys = db.open_tree(tree).expect("a tree");
+            let key = keys.iter().keys().nth(which);
+            let key = key.map(|key| key.expect("a key"));
+            if let Some(key) = &key {
+                keys.remove(key).expect("a key");
+                lost += 1;
+            }
+            drop((keys, db));
+            daemon = Daemon::start(&place.home);
+            let named = key.map(|key| String::from_utf8_lossy(&key).into_owned());
+            assert_eq!(told(&daemon, &sessions), before, "{tree}: {named:?}");
+            // New ones take no number that is taken.
+            place.write("new", "1");
+            register(&daemon, &place, "new", &json!([file("new", "1")]));
+            place.write("new", "2");
+            assert_eq!(decide(&daemon, "new")["transition"], "fresh", "{tree}: {named:?}");
+            daemon.ask("context.drop", &json!({ "session": "new" }));
+            assert_eq!(told(&daemon, &sessions), before, "{tree}: {named:?}");
+            place.write("a", "other");
+            assert_eq!(decide(&daemon, "registered")["transition"], "fresh", "{tree}: {named:?}");
+            place.write("a", "1");
+        }
+    }
+    assert!(lost >= 10, "{lost}");
+}
+
+#[test]
+fn what_happened_while_nobody_looked_is_seen() {
+    for mishap in [0, 1] {
+        let place = Place::new();
+        let daemon = Daemon::start(&place.home);
+        write_each(&place, &["same", "changed", "disguised", "gone", "folder", "touched", "loose"], "one\n");
+        let head = commit_all(&place);
+        let ids = ["same", "changed", "disguised", "gone", "folder", "touched"];
+        let mut results: Vec<Value> = ids.iter().map(|id| file(id, "one\n")).collect();
+        let mut loose = file("loose", "one\n");
+        loose["critical"] = false.into();
+        results.push(loose);
+        results.push(json!({ "id": "none", "source": { "kind": "absent", "path": "none" } }));
+        let context = json!({ "session": "s", "root": place.root, "results": results,
+            "invariants": [{ "name": "head", "source": { "kind": "git_head", "path": "." }, "digest": head }] });
+        daemon.ask("context.register", &context);
+        assert_eq!(decide(&daemon, "s")["transition"], "resume");
+        daemon.stop();
+        let path = |name: &str| place.root.join(name);
+        place.write("changed", "two\n");
+        for name in ["disguised", "loose"] {
+            let time = fs::metadata(path(name)).expect("a file").modified().expect("a time");
+            place.write(name, "two\n");
+            fs::File::options()
+                .write(true)
+                .open(path(name))
+                .expect("a file")
+                .set_modified(time)
+                .expect("a time");
+        }
+        fs::remove_file(path("gone")).expect("a file");
+        fs::remove_file(path("folder")).expect("a file");
+        fs::create_dir(path("folder")).expect("a folder");
+        place.write("touched", "one\n");
+        place.write("none", "");
+        git(&place.root, &["commit", "-q", "--allow-empty", "-m", "x"]);
+        (MISHAPS[mishap].1)(&place.home.join("state"));
+        let daemon = Daemon::start(&place.home);
+        let report = decide(&daemon, "s");
+        for (id, expected) in [
+            ("same", "fresh"),
+            ("changed", "content"),
+            ("disguised", "content"),
+            ("gone", "deleted"),
+            ("folder", "kind_changed"),
+            ("touched", "fresh"),
+            ("loose", "content"),
+            ("none", "appeared"),
+            ("head", "head_moved"),
+        ] {
+            assert_eq!(cause(&report, id), expected, "{id}: {report}");
+        }
+        // And the watches are in force again.
+        place.write("same", "two\n");
+        assert_eq!(cause(&decide(&daemon, "s"), "same"), "content");
+    }
+}
+
+#[test]
+fn torn_ends_are_cut_and_said() {
+    let place = Place::new();
+    let mut daemon = Daemon::start(&place.home);
+    let sessions = acknowledge_everything(&place, &daemon);
+    let before = told(&daemon, &sessions);
+    let state = place.home.join("state");
+    for torn in [&b"\x01"[..], &[0; 7], &[0xff; 40], b"{\"half\":"] {
+        daemon.stop();
+        let mut segments = files_below(&state.join("journal"));
+        segments.retain(|path| path.extension().is_none_or(|ending| ending != "torn"));
+        segments.sort();
+        let last = segments.iter().rfind(|path| !path.to_string_lossy().contains("torn")).expect("a segment");
+        for file in [last, &state.join("decisions.jsonl")] {
+            fs::File::options().append(true).open(file).expect("a file").write_all(torn).expect("a write");
+        }
+        daemon = Daemon::start(&place.home);
+        assert_eq!(told(&daemon, &sessions), before, "{torn:?}");
+        let log = fs::read_to_string(state.join("decisions.jsonl")).expect("a log");
+        let healed: Vec<&str> = log.lines().filter(|line| line.contains("\"healed\"")).collect();
+        assert!(healed.iter().any(|line| line.contains("torn record")), "{healed:?}");
+        assert!(healed.iter().any(|line| line.contains("torn line")), "{healed:?}");
+        let verdict = verify(&state.join("decisions.jsonl"), None).expect("a log");
+        assert!(matches!(verdict.outcome, Outcome::Verified { .. }), "{verdict:?}");
+    }
+}
+
+#[test]
+fn a_second_daemon_on_the_same_state_refuses_and_touches_nothing() {
+    let place = Place::new();
+    place.write("a", "1");
+    let daemon = Daemon::start(&place.home);
+    register(&daemon, &place, "s", &json!([file("a", "1")]));
+    let image = || -> Vec<(PathBuf, Vec<u8>)> {
+        let mut files: Vec<_> = files_below(&place.home)
+            .into_iter()
+            .filter(|path| !path.starts_with(place.home.join("state/index")))
+            .map(|path| {
+                let bytes = fs::read(&path).expect("a file");
+                (path, bytes)
+            })
+            .collect();
+        files.sort();
+        files
+    };
+    let before = image();
+    let (stop, _) = tokio::sync::watch::channel(Command::Run);
+    let start = Start { config: Config::default(), config_file: None, folders: Folders::below(&place.home) };
+    let second = daemon::run(start, stop, None);
+    assert!(matches!(second, Err(Fatal::Folders(FolderError::Taken { .. }))), "{second:?}");
+    assert_eq!(image(), before);
+    assert_eq!(decide(&daemon, "s")["transition"], "resume");
+}
+
+#[test]
+fn the_chain_of_decisions_goes_on_over_restarts() {
+    let place = Place::new();
+    place.write("a", "1");
+    let mut receipts: Vec<String> = Vec::new();
+    for round in 0..4 {
+        let daemon = Daemon::start(&place.home);
+        register(&daemon, &place, "s", &json!([file("a", "1")]));
+        let receipt = &decide(&daemon, "s")["receipt"];
+        receipts.push(format!("{}:{}", receipt["seq"], receipt["hash"].as_str().expect("a hash")));
+        let path = daemon.folders.state.join("decisions.jsonl");
+        daemon.stop();
+        for receipt in &receipts {
+            let verdict = verify(&path, Some(&receipt.parse().expect("a receipt"))).expect("a log");
+            assert_eq!(verdict.outcome, Outcome::Verified { anchored: true }, "round {round}, {receipt}");
+        }
+    }
+}
