@@ -94,7 +94,7 @@ mod tests {
             ("< private >s< / private >t", "[REDACTED]t"),
             ("é<private>ü</private>ß", "é[REDACTED]ß"),
             ("<pri</private>vate>s", "[REDACTED]"),
-            ("<</private>private>s</private>t", "[REDACTED]t"),
+            ("<</private>private>s</private>t", "[REDACTED]"),
             ("<pri</pri</private>vate>vate>s", "[REDACTED]"),
         ] {
             assert_eq!(strip(text), kept, "{text}");

@@ -226,7 +226,7 @@ fn an_own_write_moves_the_baseline() {
     for (spelled, found, expected) in [
         ("a", bytes(2), Freshness::Fresh),
         ("./a", bytes(2), Freshness::Fresh),
-        ("/w/a", bytes(3), Freshness::Stale(Cause::BornStale)),
+        ("/w/a", bytes(3), Freshness::Stale(Cause::Content)),
     ] {
         let checks =
             index.acknowledge(S, Path::new(spelled), digest(2), AT).unwrap().expect("a row is about it");
