@@ -210,7 +210,7 @@ fn text_if_any(field: &str, told: &str) -> Checked<String> {
 /// A path that a report can show.
 fn label(told: WirePath) -> Checked<PathBuf> {
     if told.0.to_str().is_some_and(is_blank) {
-        let why = format!("the path {:?} cannot be seen; spell it with ./ before it", told.0);
+        let why = format!("the path \"{}\" cannot be seen; spell it with ./ before it", told.0.display());
         return Err(Refusal::invalid_params(why));
     }
     Ok(told.0)
