@@ -197,6 +197,9 @@ fn why_tells_who_rests_on_a_path_however_it_is_spelled() {
         (&told["sessions"][0]["row"]["status"], told["decisions"].as_array().map(Vec::len)),
         (&json!("stale"), Some(2))
     );
+    std::fs::remove_file(scene.place.root.join("src/b.rs")).expect("it was there");
+    let gone = scene.run(&["why", "./src/../src/b.rs"]).ok();
+    assert!(gone.out.contains("s        stale  src/b.rs  deleted"), "{gone:?}");
     let nobody = scene.run(&["why", "src/nobody.rs"]).ends(1);
     assert!(nobody.out.starts_with("No session rests on "), "{nobody:?}");
 }
@@ -209,7 +212,7 @@ fn names_that_are_not_utf8_are_lossy_for_people_and_exact_in_json() {
     let odd = json!({ "session": "s", "results": [{ "id": "odd", "source": { "kind": "file", "path": { "bytes": "/y5ycw==" } }, "content": "y" }] });
     feed(&scene.place, &scene.daemon.folders.socket, &["record", "-"], &odd.to_string()).ok();
     let run = scene.run(&["decide", "s"]).ends(11);
-    assert!(run.out.contains("\u{fffd}.rs"), "{run:?}");
+    assert!(run.out.contains("\n  dropped     \u{fffd}.rs\n"), "{run:?}");
     let report = scene.run(&["decide", "s", "--json"]).ends(11).json();
     assert_eq!(report["typed_summary"]["stale_dropped"], json!([{ "bytes": "/y5ycw==" }]));
 }

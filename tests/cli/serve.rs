@@ -3,14 +3,25 @@
 use super::{Run, program, staled};
 use crate::harness::{Place, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
+use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// A daemon in a process of its own; killed when the test forgets it.
+/// A process that is killed when the test forgets it.
+struct Kept(Child);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A daemon in a process of its own.
 struct Serving {
-    child: Child,
+    child: Kept,
     socket: PathBuf,
     log: PathBuf,
 }
@@ -26,7 +37,7 @@ impl Serving {
             .stderr(stderr)
             .spawn()
             .expect("it runs");
-        let serving = Self { child, socket: state(place).join("run/staled.sock"), log };
+        let serving = Self { child: Kept(child), socket: state(place).join("run/staled.sock"), log };
         wait_until("the daemon serves", || serving.said().contains("staled is serving at "));
         serving
     }
@@ -36,20 +47,13 @@ impl Serving {
     }
 
     fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a pid")).expect("not 0");
+        let pid = Pid::from_raw(i32::try_from(self.child.0.id()).expect("a pid")).expect("not 0");
         kill_process(pid, signal).expect("it runs");
     }
 
     fn ends(&mut self) -> i32 {
-        let status = self.child.wait().expect("it ends");
+        let status = self.child.0.wait().expect("it ends");
         status.code().unwrap_or_else(|| panic!("ended by {status}: {}", self.said()))
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -57,17 +61,21 @@ fn state(place: &Place) -> PathBuf {
     place.home.join("state")
 }
 
-/// A `serve` that is expected to fail.
+/// A `serve` that is expected to fail, and is not waited for if it serves.
 fn refused(place: &Place, args: &[&str]) -> Run {
-    super::run_of(
-        program(place)
-            .arg("serve")
-            .args(args)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .output()
-            .expect("it ends"),
-    )
+    let mut command = program(place);
+    command.arg("serve").args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = Kept(command.spawn().expect("it runs"));
+    wait_until("it is refused", || child.0.try_wait().expect("it was started").is_some());
+    let text = |pipe: &mut dyn Read| {
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).expect("UTF-8");
+        text
+    };
+    let out = text(child.0.stdout.as_mut().expect("piped"));
+    let err = text(child.0.stderr.as_mut().expect("piped"));
+    let code = child.0.wait().expect("it ended").code().expect("by itself");
+    Run { code, out, err }
 }
 
 fn mode(path: &Path) -> u32 {
@@ -170,7 +178,7 @@ fn without_a_runtime_folder_everything_is_below_the_state() {
     let stderr = std::fs::File::create(&log).expect("a file");
     let child = program(&place).arg("serve").stderr(stderr).spawn().expect("it runs");
     let socket = place.home.join(".local/state/staled/run/staled.sock");
-    let mut daemon = Serving { child, socket, log };
+    let mut daemon = Serving { child: Kept(child), socket, log };
     wait_until("the daemon serves", || daemon.said().contains("staled is serving at "));
     // A client without any option finds it there too.
     let run = super::run_of(program(&place).args(["status"]).output().expect("it runs")).ok();
