@@ -79,6 +79,7 @@ pub fn context(
 }
 
 /// The content that the agent last saw of each file it knows whole, by its path below the root.
+#[must_use]
 pub fn known_files<'transcript>(
     transcript: &'transcript Transcript,
     places: &Places<'_>,

@@ -123,7 +123,7 @@ impl Engine {
         self.land(&batch);
         self.drain_inbox();
         self.launch();
-        self.release()?;
+        self.release();
         self.expire()
     }
 
@@ -273,7 +273,7 @@ impl Engine {
     }
 
     /// Runs the work of those whose sources are verified.
-    fn release(&mut self) -> Result<(), StorageError> {
+    fn release(&mut self) {
         let all_settled = self.index.pending_len() == 0;
         let index = &self.index;
         let ready = |waiter: &mut Waiter| match waiter.need {
@@ -284,7 +284,6 @@ impl Engine {
         for waiter in ready {
             (waiter.work)(self, Sight::Clear);
         }
-        Ok(())
     }
 
     /// Runs the work of those whose deadline has passed, and makes a watcher that does not answer anew.

@@ -55,7 +55,7 @@ impl Code {
 }
 
 /// The most decisive row first: a verified change before a doubt, a result before an invariant, then by id.
-fn weight<'line>(line: &&'line Line) -> (u8, bool, &'line str) {
+fn weight(line: &Line) -> (u8, bool, &str) {
     let rank = match line.freshness {
         Freshness::Stale(Cause::Refuted) => 0,
         Freshness::Stale(_) => 1,
@@ -67,7 +67,7 @@ fn weight<'line>(line: &&'line Line) -> (u8, bool, &'line str) {
 
 pub(super) fn world_changed(doubtful: &[&Line], counts: Counts) -> Reason {
     let mut critical: Vec<&Line> = doubtful.iter().copied().filter(|line| line.critical).collect();
-    critical.sort_by(|a, b| weight(&a).cmp(&weight(&b)));
+    critical.sort_by(|a, b| weight(a).cmp(&weight(b)));
     let first = critical[0];
     let code = match first.freshness {
         Freshness::Stale(Cause::Refuted) => Code::FactRefuted,

@@ -330,7 +330,7 @@ impl<S: Storage> Index<S> {
         let Some(row) = self.shelf.held_row(session, no)?.cloned() else { return Ok(()) };
         let now = found.and_then(|found| now_text(&row, found));
         let news = freshness != Freshness::Fresh || now.is_some();
-        let new = news.then(|| Mark { freshness, now, since: at });
+        let new = news.then_some(Mark { freshness, now, since: at });
         let new = match (new, &old) {
             // The same finding again is no news: `since` stays.
             (Some(new), Some(old)) if new.freshness == old.freshness && new.now == old.now => {

@@ -630,9 +630,8 @@ impl<S: Storage> Step<'_, S> {
 
     /// A path that only a fact names: not critical, and compared with the daemon's own look.
     fn track(&mut self, path: &Path) -> Result<Row, StorageError> {
-        let id = path.to_str().map_or_else(|| format!("{path:?}"), str::to_owned);
         let belief = Belief {
-            id,
+            id: path.to_string_lossy().into_owned(),
             tool: None,
             critical: false,
             captured_at: None,

@@ -23,7 +23,7 @@ impl Report<'_> {
     }
 
     fn names_its_evidence(&self) -> Result<(), Refused> {
-        let ids: HashSet<&str> = self.rows().iter().map(|row| row.id()).collect();
+        let ids: HashSet<&str> = self.rows().iter().map(super::report::Row::id).collect();
         let known = ids.len() == self.rows().len();
         let named = self.evidence().iter().all(|id| ids.contains(id.as_str()));
         ensure(!self.reason_text().trim().is_empty(), "the reason is empty")?;
@@ -42,7 +42,7 @@ impl Report<'_> {
     fn carries_what_its_transition_needs(&self) -> Result<(), Refused> {
         let (fresh, fork) = (self.transition() == "fresh", self.transition() == "fork");
         ensure(fresh == self.stale_dropped().is_some(), "a summary goes with fresh, and with nothing else")?;
-        ensure(fork == !self.fork_paths().is_empty(), "branches go with fork, and with nothing else")
+        ensure(fork != self.fork_paths().is_empty(), "branches go with fork, and with nothing else")
     }
 
     fn drops_what_is_stale(&self) -> Result<(), Refused> {

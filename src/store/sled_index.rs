@@ -57,7 +57,7 @@ impl SledIndex {
             |reason: &str| StorageError { verb: "trust", table: Table::Meta, reason: reason.to_owned() };
         match self.get(Table::Meta, IDENTITY)? {
             None if self.trees.iter().all(sled::Tree::is_empty) => {
-                self.put(Table::Meta, IDENTITY, &identity)?
+                self.put(Table::Meta, IDENTITY, &identity)?;
             }
             None => return Err(doubt("it does not say what it is")),
             Some(held) if held == identity => {}

@@ -35,10 +35,7 @@ impl Cookies {
         let index = self.next;
         self.next = (index + 1) % POOL;
         let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-        rustix::fs::futimens(
-            &self.files[index],
-            &Timestamps { last_access: now.clone(), last_modification: now },
-        )?;
+        rustix::fs::futimens(&self.files[index], &Timestamps { last_access: now, last_modification: now })?;
         Ok(index)
     }
 }

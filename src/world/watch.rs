@@ -59,7 +59,7 @@ impl Board {
     }
 
     fn handle_event(&self, event: &Event) {
-        let Some((depth, killing)) = weight(&event.kind) else { return };
+        let Some((depth, killing)) = weight(event.kind) else { return };
         self.note(|marks| {
             marks.events += 1;
             for path in &event.paths {
@@ -80,7 +80,7 @@ impl Board {
 
 /// What an event may have changed, and whether notify forgets watches over it. `None` for opens and reads, our own
 /// hashing among them. Everything else is a hint that something happened, never what.
-fn weight(kind: &EventKind) -> Option<(Depth, bool)> {
+fn weight(kind: EventKind) -> Option<(Depth, bool)> {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) | EventKind::Modify(ModifyKind::Data(_)) => {
             Some((Depth::Bytes, false))

@@ -11,22 +11,22 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 
 /// Longest wait for anything: generous, for it is only ever reached by a failure.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running daemon.
-pub struct Daemon {
-    pub folders: Folders,
+pub(crate) struct Daemon {
+    pub(crate) folders: Folders,
     stop: watch::Sender<Command>,
     thread: Option<JoinHandle<Result<(), Fatal>>>,
 }
 
 impl Daemon {
     /// Starts a daemon whose state and socket are below `home`, and waits until it answers.
-    pub fn start(home: &Path) -> Self {
+    pub(crate) fn start(home: &Path) -> Self {
         Self::start_with(home, Config::default())
     }
 
-    pub fn start_with(home: &Path, config: Config) -> Self {
+    pub(crate) fn start_with(home: &Path, config: Config) -> Self {
         let folders = Folders::below(home);
         let (stop, _) = watch::channel(Command::Run);
         let start = Start { config, config_file: None, folders: folders.clone() };
@@ -37,22 +37,24 @@ impl Daemon {
             let running = daemon.thread.as_ref().is_some_and(|thread| !thread.is_finished());
             !running || Client::connect(&daemon.folders.socket).is_ok()
         });
-        if daemon.thread.as_ref().is_none_or(JoinHandle::is_finished) {
-            panic!("the daemon did not start: {:?}", daemon.thread.take().map(JoinHandle::join));
-        }
+        assert!(
+            !daemon.thread.as_ref().is_none_or(JoinHandle::is_finished),
+            "the daemon did not start: {:?}",
+            daemon.thread.take().map(JoinHandle::join)
+        );
         daemon
     }
 
-    pub fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::connect(&self.folders.socket).expect("the daemon answers")
     }
 
-    pub fn ask(&self, method: &str, params: &Value) -> Value {
+    pub(crate) fn ask(&self, method: &str, params: &Value) -> Value {
         ask(&mut self.client(), method, params)
     }
 
     /// Stops the daemon and waits for its end.
-    pub fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         self.end();
     }
 
@@ -74,7 +76,7 @@ impl Drop for Daemon {
 }
 
 /// Asks, and takes the answer apart; a refusal fails the test. Every report passes the gate.
-pub fn ask(client: &mut Client, method: &str, params: &Value) -> Value {
+pub(crate) fn ask(client: &mut Client, method: &str, params: &Value) -> Value {
     let answer = client.ask(method, params).unwrap_or_else(|error| panic!("{method} {params}: {error}"));
     let answer: Value = serde_json::from_str(&answer).expect("answers are JSON");
     if method == "decide" {
@@ -85,7 +87,7 @@ pub fn ask(client: &mut Client, method: &str, params: &Value) -> Value {
 }
 
 /// Asks what must be refused, and returns the application's code, or the JSON-RPC code as text.
-pub fn refusal(client: &mut Client, method: &str, params: &Value) -> String {
+pub(crate) fn refusal(client: &mut Client, method: &str, params: &Value) -> String {
     match client.ask(method, params) {
         Err(ClientError::Refused(refusal)) => {
             refusal.word().map_or_else(|| refusal.code.to_string(), str::to_owned)
@@ -95,7 +97,7 @@ pub fn refusal(client: &mut Client, method: &str, params: &Value) -> String {
 }
 
 /// Polls a condition; the only wait there is.
-pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
@@ -104,14 +106,14 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// A folder for a daemon and a folder for the world it watches.
-pub struct Place {
+pub(crate) struct Place {
     _temp: TempDir,
-    pub home: PathBuf,
-    pub root: PathBuf,
+    pub(crate) home: PathBuf,
+    pub(crate) root: PathBuf,
 }
 
 impl Place {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let temp = tempfile::Builder::new().prefix("staled-").tempdir().expect("a temporary folder");
         let base = temp.path().canonicalize().expect("it exists");
         let (home, root) = (base.join("home"), base.join("root"));
@@ -119,7 +121,7 @@ impl Place {
         Self { _temp: temp, home, root }
     }
 
-    pub fn write(&self, path: &str, content: &str) {
+    pub(crate) fn write(&self, path: &str, content: &str) {
         let path = self.root.join(path);
         std::fs::create_dir_all(path.parent().expect("a file has a folder")).expect("folders");
         std::fs::write(path, content).expect("a file");
@@ -127,11 +129,11 @@ impl Place {
 }
 
 /// The digest of a text, as the wire writes it.
-pub fn digest(content: &str) -> String {
+pub(crate) fn digest(content: &str) -> String {
     staled::world::digest::blake3(content.as_bytes()).to_string()
 }
 
 /// A result that saw `content` at `path`.
-pub fn file(path: &str, content: &str) -> Value {
+pub(crate) fn file(path: &str, content: &str) -> Value {
     json!({ "id": path, "source": { "kind": "file", "path": path }, "digest": digest(content) })
 }

@@ -4,6 +4,8 @@
 //!
 //! `cargo bench --bench decide`
 
+#![expect(clippy::print_stdout, reason = "a bench prints")]
+
 #[path = "yard.rs"]
 mod yard;
 

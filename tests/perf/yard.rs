@@ -4,7 +4,12 @@
 //! pinned to one core; where that is refused the table says so, and its ratios mean nothing.
 
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each bench uses a part")]
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench prints, and fails where it stands")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::unused_self,
+    reason = "a bench prints, and fails where it stands"
+)]
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,7 +1,11 @@
 //! The sessions of truth.json against a running daemon: at every later commit the stale files are exactly those whose
 //! bytes differ there, as events arrive and again after a restart; put back, everything is fresh again.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test may fail as the test does")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a helper of a test may fail, and say that it was skipped"
+)]
 
 use crate::harness::{Daemon, Place, ask};
 use serde_json::{Value, json};
