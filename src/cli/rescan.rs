@@ -89,7 +89,7 @@ fn refused(error: RegisterError) -> Refusal {
     match error {
         RegisterError::NoSession(_) => Refusal::application("no_session_context", error),
         RegisterError::TooManyRows { .. } => Refusal::application("too_large", error),
-        RegisterError::TwoRoles(_) => Refusal::invalid_params(error),
+        RegisterError::TwoRoles(_) | RegisterError::OtherRoot { .. } => Refusal::invalid_params(error),
         RegisterError::Storage(error) => storage(error),
     }
 }

@@ -19,7 +19,7 @@ pub struct Branch {
 const SLUG_CHARS_MAX: usize = 40;
 
 pub(super) fn plan(head: &StoredHead, policy: &Policy) -> Vec<Branch> {
-    let session = slug(head.session.as_str());
+    let session = session_slug(head.session.as_str());
     let home = policy.forks.join(&session);
     let mut taken = HashSet::new();
     let slugs = head.goal.hypotheses.iter().map(|hypothesis| unused(&slug(hypothesis), &mut taken));
@@ -30,6 +30,18 @@ pub(super) fn plan(head: &StoredHead, policy: &Policy) -> Vec<Branch> {
             scratchpad: home.join(&slug).join("scratchpad"),
         })
         .collect()
+}
+
+/// Two sessions never share a slug: where it does not say the whole name, a hash of the name does.
+pub(super) fn session_slug(name: &str) -> String {
+    let slug = slug(name);
+    if slug == name { slug } else { format!("{slug}-{:016x}", fnv1a(name)) }
+}
+
+/// FNV-1a, 64 bits: stable for ever, which the standard library's hashers do not promise.
+fn fnv1a(text: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// A name that is safe as a path component and in a git reference: lower-case letters, digits and single dashes.

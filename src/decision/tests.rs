@@ -274,3 +274,13 @@ fn branches_have_safe_names_of_their_own() {
     assert!(branches.iter().all(|branch| branch.branch.len() < 60), "{branches:?}");
     assert_ne!(branches[0], branches[1]);
 }
+
+#[test]
+fn two_sessions_never_plan_the_same_paths() {
+    let long = "a".repeat(60);
+    let names = ["s-1", "s 1", "S-1", "s_1", &long, &format!("{long}b"), "é", "ü"];
+    let sessions: std::collections::HashSet<String> =
+        names.iter().map(|name| super::plan::session_slug(name)).collect();
+    assert_eq!(sessions.len(), names.len(), "{sessions:?}");
+    assert_eq!(super::plan::session_slug("s-1"), "s-1");
+}

@@ -10,11 +10,15 @@ mod codec;
 pub mod found;
 pub mod freshness;
 pub mod pack;
+mod amend;
 mod register;
 pub mod row;
 mod shelf;
+mod settle;
 pub mod storage;
+mod telling;
 pub mod view;
+mod wake;
 
 #[cfg(test)]
 mod tests;
@@ -24,15 +28,14 @@ pub use register::{Refutation, RegisterError, Registered};
 
 use crate::session::SessionId;
 use crate::session::digest::Algorithm;
-use crate::session::moment::Moment;
 use clock::Clock;
 use found::{FileFound, Found};
-use freshness::{Freshness, adopt, judge};
-use row::{Baseline, Mark, Row, RowNo, SessionNo};
-use shelf::{Shelf, mark_key, source_key};
-use std::collections::{HashMap, HashSet};
+use freshness::Freshness;
+use row::{Mark, RowNo, SessionNo};
+use shelf::{Shelf, source_key};
+use std::collections::HashMap;
 use std::path::PathBuf;
-use storage::{SourceState, Storage, StorageError, Summary, Table};
+use storage::{SourceState, Storage, StorageError, Table};
 
 /// Number of a source in the index; never used again for another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -247,197 +250,12 @@ impl<S: Storage> Index<S> {
         Check { source, stamp, key: state.key.clone(), depth, wanted: state.wanted.clone(), known: None }
     }
 
-    /// Applies answers. One whose stamp is not the source's latest was overtaken and changes nothing.
-    pub fn settle(&mut self, answers: Vec<Settled>, at: Moment) -> Result<Outcome, StorageError> {
-        let mut outcome = Outcome::default();
-        for answer in answers {
-            if self.pending.get(&answer.source).is_none_or(|pending| pending.stamp != answer.stamp) {
-                outcome.overtaken += 1;
-                continue;
-            }
-            self.apply(answer, at, &mut outcome)?;
-        }
-        if !outcome.changed.is_empty() {
-            self.clock.tick += 1;
-        }
-        self.shelf.flush()?;
-        Ok(outcome)
-    }
-
-    fn apply(&mut self, answer: Settled, at: Moment, outcome: &mut Outcome) -> Result<(), StorageError> {
-        let key = source_key(answer.source);
-        let mut state: SourceState = self.shelf.must(Table::Sources, &key)?;
-        for &(session, row) in &state.readers {
-            self.judge_row(session, row, &answer.found, at, outcome)?;
-        }
-        if state.found.as_ref() != Some(&answer.found) {
-            state.found = Some(answer.found);
-            self.shelf.put(Table::Sources, &key, &state)?;
-        }
-        // Last, so that a step which failed half-way leaves the source suspect.
-        self.pending.remove(&answer.source);
-        for (session, _) in &state.readers {
-            self.forget_suspect(*session);
-        }
-        Ok(())
-    }
-
-    fn forget_suspect(&mut self, session: SessionNo) {
-        if let Some(count) = self.suspects.get_mut(&session) {
-            *count -= 1;
-            if *count == 0 {
-                self.suspects.remove(&session);
-            }
-        }
-    }
-
-    fn judge_row(
-        &mut self,
-        session: SessionNo,
-        no: RowNo,
-        found: &Found,
-        at: Moment,
-        outcome: &mut Outcome,
-    ) -> Result<(), StorageError> {
-        let Some(row) = self.shelf.held_row(session, no)? else { return Ok(()) };
-        let awaited = row.baseline == Baseline::Awaited;
-        let mut freshness = judge(row, found);
-        if awaited || (freshness == Freshness::Fresh && !row.ever_fresh) {
-            let mut row = row.clone();
-            if awaited {
-                row.baseline = adopt(&row.source, found);
-                freshness = judge(&row, found);
-                outcome.adopted.push((session, no));
-            }
-            row.ever_fresh |= freshness == Freshness::Fresh;
-            self.shelf.put_row(session, row)?;
-        }
-        self.mark(session, no, freshness, Some(found), at, outcome)
-    }
-
-    /// Brings a row's mark and its session's counts to what was judged.
-    fn mark(
-        &mut self,
-        session: SessionNo,
-        no: RowNo,
-        freshness: Freshness,
-        found: Option<&Found>,
-        at: Moment,
-        outcome: &mut Outcome,
-    ) -> Result<(), StorageError> {
-        let key = mark_key(session, no);
-        let old: Option<Mark> = self.shelf.get(Table::Marks, &key)?;
-        let Some(row) = self.shelf.held_row(session, no)?.cloned() else { return Ok(()) };
-        let now = found.and_then(|found| now_text(&row, found));
-        let news = freshness != Freshness::Fresh || now.is_some();
-        let new = news.then_some(Mark { freshness, now, since: at });
-        let new = match (new, &old) {
-            // The same finding again is no news: `since` stays.
-            (Some(new), Some(old)) if new.freshness == old.freshness && new.now == old.now => {
-                Some(old.clone())
-            }
-            (new, _) => new,
-        };
-        if new == old {
-            return Ok(());
-        }
-        match &new {
-            Some(mark) => self.shelf.put(Table::Marks, &key, mark)?,
-            None => self.shelf.remove(Table::Marks, &key)?,
-        }
-        let counts = self.shelf.counts(session)?;
-        counts.count(&row, old.as_ref(), false);
-        counts.count(&row, new.as_ref(), true);
-        let from = old.map_or(Freshness::Fresh, |mark| mark.freshness);
-        if from != freshness {
-            outcome.changed.push(Change { session, id: row.id, from, to: freshness });
-        }
-        Ok(())
-    }
-
     /// Events were, or may have been, lost: a new epoch begins and everything is suspect.
     pub fn lose_sync(&mut self, epoch: &str) -> Result<Vec<Check>, StorageError> {
         self.clock = Clock::start(epoch);
         let sources = self.shelf.list::<SourceState>(Table::Sources, &[])?;
         let sources = sources.into_iter().filter_map(|(key, state)| Some((id_of(&key)?, state)));
         Ok(sources.map(|(source, state)| self.suspect(source, &state, Depth::Names)).collect())
-    }
-
-    /// First step after a start: everything is suspect, and counts are made again from rows and marks, for the
-    /// process may have ended between two writes. Readings that an equal stat may confirm go with their checks:
-    /// not racy, of no critical row, and in every algorithm that is wanted by now. A row that no source would wake was left
-    /// by half a step; it would be fresh by silence, so this storage cannot be believed.
-    pub fn wake(&mut self) -> Result<Vec<Check>, StorageError> {
-        self.awake = true;
-        let (mut critical, mut resting) = (HashSet::new(), HashSet::new());
-        let mut found = Totals::default();
-        for session in self.sessions()? {
-            found.sessions += 1;
-            for row in self.recount(session)? {
-                found.rows += 1;
-                critical.extend(row.source_id.filter(|_| row.critical));
-                resting.extend(row.source_id.map(|source| (source, session, row.no)));
-            }
-        }
-        let mut checks = Vec::new();
-        for (key, state) in self.shelf.list::<SourceState>(Table::Sources, &[])? {
-            let Some(source) = id_of(&key) else { continue };
-            found.sources += 1;
-            for &(session, row) in &state.readers {
-                resting.remove(&(source, session, row));
-            }
-            let mut check = self.suspect(source, &state, Depth::Names);
-            check.known = match state.found {
-                Some(Found::File(file)) if !file.racy && !critical.contains(&source) => {
-                    state.wanted.iter().all(|&algorithm| file.digest_in(algorithm).is_some()).then_some(file)
-                }
-                _ => None,
-            };
-            checks.push(check);
-        }
-        self.refuse_used_numbers()?;
-        let keys = self.shelf.list::<SourceId>(Table::Keys, &[])?.len() as u64;
-        if found != self.totals || keys != found.sources {
-            let reason = format!(
-                "keys are missing: {found:?} and {keys} names of sources where {:?} must be",
-                self.totals
-            );
-            return Err(StorageError { verb: "count", table: Table::Meta, reason });
-        }
-        if resting.is_empty() { Ok(checks) } else { Err(half_a_step()) }
-    }
-
-    /// A counter that was lost would hand out numbers that are taken: one source would overwrite another.
-    fn refuse_used_numbers(&self) -> Result<(), StorageError> {
-        let sources = self.shelf.list::<SourceState>(Table::Sources, &[])?;
-        let source = sources.iter().filter_map(|(key, _)| id_of(key)).map(|SourceId(number)| number).max();
-        let session = self.sessions()?.into_iter().map(|SessionNo(number)| u64::from(number)).max();
-        let counters = [(self.next.source, source), (u64::from(self.next.session), session)];
-        for (next, used) in counters {
-            if used.is_some_and(|used| used >= next) {
-                let reason = format!("a counter stands at {next}, and {used:?} is taken");
-                return Err(StorageError { verb: "count", table: Table::Meta, reason });
-            }
-        }
-        Ok(())
-    }
-
-    fn recount(&mut self, session: SessionNo) -> Result<Vec<Row>, StorageError> {
-        let key = session.0.to_be_bytes();
-        let held: Summary = self.shelf.must(Table::Summaries, &key)?;
-        // Read to be sure that it can be: a head that cannot would only be found by the session's next decision.
-        self.head(session)?;
-        let rows = self.shelf.rows(session)?;
-        let mut summary = Summary { rows: rows.len() as u32, next_row: held.next_row, ..Summary::default() };
-        for row in &rows {
-            let mark: Option<Mark> = self.shelf.get(Table::Marks, &mark_key(session, row.no))?;
-            if row.source_id.is_none() && mark.is_none() {
-                return Err(half_a_step());
-            }
-            summary.count(row, mark.as_ref(), true);
-        }
-        self.shelf.put(Table::Summaries, &key, &summary)?;
-        Ok(rows)
     }
 
     /// Every session, in the order of their names.
@@ -487,41 +305,6 @@ impl<S: Storage> Index<S> {
     }
 }
 
-impl Summary {
-    fn count(&mut self, row: &Row, mark: Option<&Mark>, present: bool) {
-        let Some(mark) = mark else { return };
-        let step =
-            |counter: &mut u32| *counter = if present { *counter + 1 } else { counter.saturating_sub(1) };
-        match mark.freshness {
-            Freshness::Fresh => step(&mut self.noted),
-            Freshness::Stale(_) => step(&mut self.stale),
-            Freshness::Unknown(_) => step(&mut self.unknown),
-        }
-        if row.critical && mark.freshness != Freshness::Fresh {
-            step(&mut self.critical);
-        }
-    }
-}
-
-fn half_a_step() -> StorageError {
-    let reason = "a row is there that nothing would ever judge again".to_owned();
-    StorageError { verb: "wake", table: Table::Rows, reason }
-}
-
 fn id_of(key: &[u8]) -> Option<SourceId> {
     Some(SourceId(u64::from_be_bytes(key.try_into().ok()?)))
-}
-
-/// What stands there now, in the reader's own algorithm, unless it is what the reader saw.
-fn now_text(row: &Row, found: &Found) -> Option<String> {
-    let seen = row.baseline.seen();
-    if seen.is_some_and(|seen| freshness::same(seen, found)) {
-        return None;
-    }
-    match (seen, found) {
-        (Some(crate::session::context::Seen::Digest(seen)), Found::File(file)) => {
-            Some(file.digest_in(seen.algorithm()).unwrap_or(file.digest).to_string())
-        }
-        _ => view::found_text(found),
-    }
 }

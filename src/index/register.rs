@@ -3,17 +3,14 @@
 //! A row replaced by id starts over. A source lives as long as somebody rests on it; the last reader to leave releases
 //! it, and the caller ends its watches.
 
-use super::found::Found;
-use super::freshness::judge;
-use super::row::{Baseline, Mark, Role, Row, RowNo, SessionNo};
+use super::row::{Mark, Role, Row, RowNo, SessionNo};
 use super::shelf::{mark_key, source_key};
-use super::storage::{CHUNK, SourceState, Storage, StorageError, StoredFact, StoredHead, Summary, Table};
-use super::{Check, Depth, Index, KeyKind, Outcome, SourceId, SourceKey};
-use crate::session::context::{Belief, Fact, Seen, Update};
-use crate::session::digest::Digest;
+use super::storage::{CHUNK, SourceState, Storage, StorageError, StoredHead, Summary, Table};
+use super::telling::Step;
+use super::{Check, Index, SourceId};
+use crate::session::context::{Belief, Update};
 use crate::session::moment::Moment;
-use crate::session::source::{Source, absolute};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// What a registration did.
@@ -42,6 +39,14 @@ pub enum RegisterError {
     /// No such session, and the update does not say enough to begin one.
     #[error("there is no session {0:?}; register it first")]
     NoSession(String),
+    /// The session has another root. Its relative paths would change their meaning half-way.
+    #[error("the session's root is {}; to move it to {}, register it anew with replace", held.display(), told.display())]
+    OtherRoot {
+        /// The root it has.
+        held: PathBuf,
+        /// The root that was told.
+        told: PathBuf,
+    },
     /// More rows than one session may have.
     #[error("the session would have {rows} results and invariants; the most is {max}")]
     TooManyRows {
@@ -66,7 +71,10 @@ impl<S: Storage> Index<S> {
             return Err(RegisterError::NoSession(update.session.to_string()));
         }
         let held = match known {
-            Some(session) if !update.replace => self.shelf.rows(session)?,
+            Some(session) if !update.replace => {
+                refuse_other_root(&self.head(session)?, update)?;
+                self.shelf.rows(session)?
+            }
             _ => Vec::new(),
         };
         let removed: HashSet<&str> = update.remove.iter().map(String::as_str).collect();
@@ -194,7 +202,11 @@ impl<S: Storage> Index<S> {
         Ok(released)
     }
 
-    fn remove_row(&mut self, session: SessionNo, row: &Row) -> Result<Option<SourceId>, StorageError> {
+    pub(super) fn remove_row(
+        &mut self,
+        session: SessionNo,
+        row: &Row,
+    ) -> Result<Option<SourceId>, StorageError> {
         let released = self.leave(session, row)?;
         self.shelf.remove_row(session, row.no)?;
         self.totals.rows -= 1;
@@ -203,7 +215,7 @@ impl<S: Storage> Index<S> {
     }
 
     /// Takes a row off its source and its mark off the counts.
-    fn leave(&mut self, session: SessionNo, row: &Row) -> Result<Option<SourceId>, StorageError> {
+    pub(super) fn leave(&mut self, session: SessionNo, row: &Row) -> Result<Option<SourceId>, StorageError> {
         self.unmark(session, row)?;
         let Some(source) = row.source_id else { return Ok(None) };
         let mut state: SourceState = self.shelf.must(Table::Sources, &source_key(source))?;
@@ -223,7 +235,7 @@ impl<S: Storage> Index<S> {
         Ok(Some(source))
     }
 
-    fn unmark(&mut self, session: SessionNo, row: &Row) -> Result<(), StorageError> {
+    pub(super) fn unmark(&mut self, session: SessionNo, row: &Row) -> Result<(), StorageError> {
         let key = mark_key(session, row.no);
         if let Some(mark) = self.shelf.get::<Mark>(Table::Marks, &key)? {
             self.shelf.counts(session)?.count(row, Some(&mark), false);
@@ -231,131 +243,14 @@ impl<S: Storage> Index<S> {
         }
         Ok(())
     }
+}
 
-    /// Baselines that were still awaited when their registration was answered can no longer be taken: a later look
-    /// would say what the file became, not what it was.
-    pub fn give_up_awaiting(&mut self, session: SessionNo) -> Result<(), StorageError> {
-        for row in self.shelf.rows(session)? {
-            if row.baseline == Baseline::Awaited {
-                self.shelf.put_row(session, Row { baseline: Baseline::Missed, ..row })?;
-            }
+fn refuse_other_root(head: &StoredHead, update: &Update) -> Result<(), RegisterError> {
+    match &update.root {
+        Some(told) if *told != head.root => {
+            Err(RegisterError::OtherRoot { held: head.root.clone(), told: told.clone() })
         }
-        self.shelf.flush()
-    }
-
-    /// What a registration settled, told again after a restart: baselines that the daemon took itself, and the rows
-    /// that were fresh.
-    pub fn restore(
-        &mut self,
-        session: SessionNo,
-        adopted: &[(Role, String, Seen)],
-        fresh: &HashSet<(Role, String)>,
-    ) -> Result<(), StorageError> {
-        for mut row in self.shelf.rows(session)? {
-            let seen = adopted.iter().find(|(role, id, _)| *role == row.role && *id == row.id);
-            if let (Baseline::Awaited | Baseline::Missed, Some((_, _, seen))) = (&row.baseline, seen) {
-                row.baseline = Baseline::Registration(seen.clone());
-            }
-            row.ever_fresh |= fresh.contains(&(row.role, row.id.clone()));
-            self.shelf.put_row(session, row)?;
-        }
-        self.shelf.flush()
-    }
-
-    /// The agent's own write: what the session saw at `path` is now `digest`. Returns `None` when no row of the
-    /// session is about that path, and the looks to be made otherwise.
-    pub fn acknowledge(
-        &mut self,
-        session: SessionNo,
-        path: &Path,
-        digest: Digest,
-        at: Moment,
-    ) -> Result<Option<Vec<Check>>, StorageError> {
-        let key = absolute(&self.head(session)?.root, path);
-        let mut checks = None;
-        for row in self.shelf.rows(session)? {
-            let Some(source) = row.source_id else { continue };
-            let of_bytes = matches!(row.source, Source::File { .. } | Source::Lockfile { .. });
-            let mut state: SourceState = self.shelf.must(Table::Sources, &source_key(source))?;
-            if !of_bytes || state.key.path != key {
-                continue;
-            }
-            want(&mut state, &Seen::Digest(digest));
-            self.shelf.put(Table::Sources, &source_key(source), &state)?;
-            let baseline = Baseline::Client(Seen::Digest(digest));
-            // The agent wrote it, so it was there: whatever differs later changed since, and was not born so.
-            let acknowledged =
-                Row { baseline, refuted: false, ever_fresh: true, captured_at: Some(at), ..row };
-            self.shelf.put_row(session, acknowledged)?;
-            let check = self.suspect(source, &state, Depth::Bytes);
-            checks.get_or_insert_with(Vec::new).push(check);
-        }
-        self.clock.tick += 1;
-        self.shelf.flush()?;
-        Ok(checks)
-    }
-
-    /// Whether a session rests on the bytes at `path`, so that [`Index::acknowledge`] has something to say.
-    pub fn rests_on(&self, session: SessionNo, path: &Path) -> Result<bool, StorageError> {
-        let root = self.head(session)?.root;
-        let key = absolute(&root, path);
-        let rests = |row: &Row| match &row.source {
-            Source::File { path } | Source::Lockfile { path } => absolute(&root, path) == key,
-            _ => false,
-        };
-        Ok(self.shelf.rows(session)?.iter().any(rests))
-    }
-
-    /// Whether a session has such a fact, row or path, so that [`Index::refute`] has something to hit.
-    pub fn knows(&self, session: SessionNo, target: &Path) -> Result<bool, StorageError> {
-        let head = self.head(session)?;
-        let path = absolute(&head.root, target);
-        let known = |row: &Row| {
-            let by_path = row.source.path().is_some_and(|spelled| absolute(&head.root, spelled) == path);
-            by_path || Path::new(&row.id) == target
-        };
-        let fact = head.facts.iter().any(|fact| Path::new(&fact.id) == target);
-        Ok(fact || self.shelf.rows(session)?.iter().any(known))
-    }
-
-    /// A client says that what it believed failed in use. `target` is a fact's id, a row's id, or a path.
-    pub fn refute(
-        &mut self,
-        session: SessionNo,
-        target: &Path,
-        at: Moment,
-    ) -> Result<Option<Refutation>, StorageError> {
-        let head = self.head(session)?;
-        let facts = head.facts.iter().filter(|fact| Path::new(&fact.id) == target);
-        let mut numbers: HashSet<RowNo> = facts.flat_map(|fact| fact.rows.iter().copied()).collect();
-        let path = absolute(&head.root, target);
-        let rows = self.shelf.rows(session)?;
-        for row in &rows {
-            let by_path = row.source.path().is_some_and(|spelled| absolute(&head.root, spelled) == path);
-            if Path::new(&row.id) == target || by_path {
-                numbers.insert(row.no);
-            }
-        }
-        let mut ids = Vec::new();
-        for row in rows.into_iter().filter(|row| numbers.contains(&row.no)) {
-            ids.push(row.id.clone());
-            self.refute_row(session, row, at)?;
-        }
-        self.clock.tick += 1;
-        self.shelf.flush()?;
-        Ok((!ids.is_empty()).then_some(Refutation { ids }))
-    }
-
-    fn refute_row(&mut self, session: SessionNo, row: Row, at: Moment) -> Result<(), StorageError> {
-        let found = match row.source_id {
-            Some(source) => self.shelf.must::<SourceState>(Table::Sources, &source_key(source))?.found,
-            None => None,
-        };
-        let row = Row { refuted: true, ..row };
-        let freshness = judge(&row, found.as_ref().unwrap_or(&Found::Missing));
-        let no = row.no;
-        self.shelf.put_row(session, row)?;
-        self.mark(session, no, freshness, found.as_ref(), at, &mut Outcome::default())
+        _ => Ok(()),
     }
 }
 
@@ -378,291 +273,5 @@ fn refuse_two_roles(kept: &[&Row], update: &Update) -> Result<(), RegisterError>
     match held.or_else(|| results.intersection(&invariants).next()) {
         Some(id) => Err(RegisterError::TwoRoles(id.clone())),
         None => Ok(()),
-    }
-}
-
-/// The path itself unless that name is taken.
-fn free_name(path: &str, taken: &HashSet<String>) -> String {
-    let others = (1_u64..).map(|number| format!("{path} (tracked {number})"));
-    let mut names = std::iter::once(path.to_owned()).chain(others);
-    names.find(|name| !taken.contains(name)).unwrap_or_else(|| path.to_owned())
-}
-
-/// One registration in progress.
-struct Step<'index, S> {
-    index: &'index mut Index<S>,
-    session: SessionNo,
-    root: PathBuf,
-    at: Moment,
-    told: Vec<RowNo>,
-    checks: Vec<Check>,
-    released: Vec<SourceId>,
-}
-
-impl<S: Storage> Step<'_, S> {
-    fn run(&mut self, update: &Update) -> Result<(), StorageError> {
-        let mut rows: BTreeMap<RowNo, Row> =
-            self.index.shelf.rows(self.session)?.into_iter().map(|row| (row.no, row)).collect();
-        let mut head = self.index.head(self.session)?;
-        self.tell_head(&mut head, update);
-        let removed: HashSet<&str> = update.remove.iter().map(String::as_str).collect();
-        head.facts.retain(|fact| !removed.contains(fact.id.as_str()));
-        self.remove(&mut rows, |row| row.role != Role::Tracked && removed.contains(row.id.as_str()))?;
-        // An id names one row, whatever it was before: a path that only a fact named makes room for a result of that id.
-        let mut by_id: HashMap<String, RowNo> = rows.values().map(|row| (row.id.clone(), row.no)).collect();
-        for (belief, role) in update
-            .results
-            .iter()
-            .map(|belief| (belief, Role::Result))
-            .chain(update.invariants.iter().map(|belief| (belief, Role::Invariant)))
-        {
-            let held = by_id.get(&belief.id).copied();
-            let row = self.tell(belief, role, held.and_then(|no| rows.remove(&no)))?;
-            by_id.insert(row.id.clone(), row.no);
-            rows.insert(row.no, row);
-        }
-        self.tell_facts(&mut head, &update.facts, &mut rows)?;
-        let used: HashSet<RowNo> = head.facts.iter().flat_map(|fact| fact.rows.iter().copied()).collect();
-        self.remove(&mut rows, |row| row.role == Role::Tracked && !used.contains(&row.no))?;
-        self.name_tracked(&mut rows)?;
-        self.index.shelf.put(Table::Heads, &self.session.0.to_be_bytes(), &head)
-    }
-
-    /// Rows go by their ids in a report, and no two may share one. A tracked path is named after itself; it gives way to
-    /// what a client calls so (agents name a result after its path), and to an earlier path that only reads the same.
-    fn name_tracked(&mut self, rows: &mut BTreeMap<RowNo, Row>) -> Result<(), StorageError> {
-        if rows.values().all(|row| row.role != Role::Tracked) {
-            return Ok(());
-        }
-        let told = rows.values().filter(|row| row.role != Role::Tracked);
-        let mut taken: HashSet<String> = told.map(|row| row.id.clone()).collect();
-        for row in rows.values_mut().filter(|row| row.role == Role::Tracked) {
-            let path = row.source.path().unwrap_or(Path::new("")).to_string_lossy();
-            let name = free_name(&path, &taken);
-            taken.insert(name.clone());
-            if row.id != name {
-                row.id = name;
-                self.index.shelf.put_row(self.session, row.clone())?;
-            }
-        }
-        Ok(())
-    }
-
-    fn tell_head(&self, head: &mut StoredHead, update: &Update) {
-        head.root.clone_from(&self.root);
-        set(&mut head.user, update.user.as_ref());
-        set(&mut head.agent, update.agent.as_ref());
-        set(&mut head.goal, update.goal.as_ref());
-        set(&mut head.scratchpad_bytes, update.scratchpad_bytes.as_ref());
-        head.captured_at = update.captured_at.or(head.captured_at);
-        add_new(&mut head.decisions, &update.decisions);
-        add_new(&mut head.open_questions, &update.open_questions);
-    }
-
-    fn remove(
-        &mut self,
-        rows: &mut BTreeMap<RowNo, Row>,
-        which: impl Fn(&Row) -> bool,
-    ) -> Result<(), StorageError> {
-        let gone: Vec<Row> = rows.values().filter(|row| which(row)).cloned().collect();
-        for row in gone {
-            rows.remove(&row.no);
-            self.released.extend(self.index.remove_row(self.session, &row)?);
-        }
-        Ok(())
-    }
-
-    fn tell(&mut self, belief: &Belief, role: Role, held: Option<Row>) -> Result<Row, StorageError> {
-        let no = match &held {
-            Some(row) => row.no,
-            None => self.new_row()?,
-        };
-        if let Some(row) = &held {
-            self.leave_unless_same(row, &belief.source)?;
-        }
-        let baseline = match (&belief.seen, &belief.source) {
-            (_, Source::Absent { .. }) => Baseline::Client(Seen::Absence),
-            (_, Source::Volatile { .. }) => Baseline::Missed,
-            (Seen::Unsaid, _) => Baseline::Awaited,
-            (seen, _) => Baseline::Client(seen.clone()),
-        };
-        let row = Row {
-            no,
-            role,
-            id: belief.id.clone(),
-            tool: belief.tool.clone(),
-            critical: belief.critical,
-            captured_at: belief.captured_at,
-            source: belief.source.clone(),
-            source_id: None,
-            baseline,
-            ever_fresh: false,
-            refuted: false,
-        };
-        self.place(row)
-    }
-
-    /// A row that starts over on the source it had keeps its place among the readers, and the source its watches.
-    fn leave_unless_same(&mut self, row: &Row, source: &Source) -> Result<(), StorageError> {
-        let held: Option<SourceState> = match row.source_id {
-            Some(source) => self.index.shelf.get(Table::Sources, &source_key(source))?,
-            None => None,
-        };
-        if held.is_some_and(|state| Some(state.key) == self.key_of(source)) {
-            return self.index.unmark(self.session, row);
-        }
-        self.released.extend(self.index.leave(self.session, row)?);
-        Ok(())
-    }
-
-    fn new_row(&mut self) -> Result<RowNo, StorageError> {
-        self.index.totals.rows += 1;
-        let counts = self.index.shelf.counts(self.session)?;
-        counts.rows += 1;
-        counts.next_row += 1;
-        Ok(RowNo(counts.next_row - 1))
-    }
-
-    /// Puts a row on its source, and judges it at once when the source is settled.
-    fn place(&mut self, mut row: Row) -> Result<Row, StorageError> {
-        let Some(key) = self.key_of(&row.source) else {
-            self.index.shelf.put_row(self.session, row.clone())?;
-            let freshness = judge(&row, &Found::Missing);
-            self.index.mark(self.session, row.no, freshness, None, self.at, &mut Outcome::default())?;
-            self.told.push(row.no);
-            return Ok(row);
-        };
-        let (source, state, fresh_needed) = self.attach(&key, &row)?;
-        row.source_id = Some(source);
-        self.index.shelf.put_row(self.session, row.clone())?;
-        self.told.push(row.no);
-        match &state.found {
-            Some(found) if !fresh_needed => {
-                let mut outcome = Outcome::default();
-                self.index.judge_row(self.session, row.no, found, self.at, &mut outcome)?;
-                // Whoever holds the row from here on must hold what the judgement made of it.
-                row = self.index.shelf.held_row(self.session, row.no)?.cloned().unwrap_or(row);
-            }
-            _ => self.checks.push(self.index.suspect(source, &state, Depth::Names)),
-        }
-        Ok(row)
-    }
-
-    fn key_of(&self, source: &Source) -> Option<SourceKey> {
-        let kind = if matches!(source, Source::GitHead { .. }) { KeyKind::Head } else { KeyKind::Path };
-        Some(SourceKey { kind, path: absolute(&self.root, source.path()?) })
-    }
-
-    /// Adds a reader. The last part says whether the source must be looked at before the reader can be judged.
-    fn attach(&mut self, key: &SourceKey, row: &Row) -> Result<(SourceId, SourceState, bool), StorageError> {
-        let shelf = &mut self.index.shelf;
-        let packed = super::pack::to_bytes(key);
-        let reader = (self.session, row.no);
-        let known: Option<SourceId> = shelf.get(Table::Keys, &packed)?;
-        let source = match known {
-            Some(source) => source,
-            None => {
-                self.index.totals.sources += 1;
-                self.index.next.source += 1;
-                SourceId(self.index.next.source - 1)
-            }
-        };
-        let held = match known {
-            Some(source) => Some(self.index.shelf.must(Table::Sources, &source_key(source))?),
-            None => None,
-        };
-        let new = SourceState { key: key.clone(), found: None, readers: Vec::new(), wanted: Vec::new() };
-        let mut state: SourceState = held.unwrap_or(new);
-        let more_wanted = row.baseline.seen().is_some_and(|seen| want(&mut state, seen));
-        let pending = self.index.is_pending(source);
-        if !state.readers.contains(&reader) {
-            state.readers.push(reader);
-            if pending {
-                *self.index.suspects.entry(self.session).or_insert(0) += 1;
-            }
-        }
-        self.index.shelf.put(Table::Keys, &packed, &source)?;
-        self.index.shelf.put(Table::Sources, &source_key(source), &state)?;
-        let untold = !self.index.awake || matches!(state.found, Some(Found::Unknown(_)) | None);
-        Ok((source, state, pending || more_wanted || untold))
-    }
-
-    /// Binds every fact anew, for rows may have gone or moved since it was told: a name is the row with that id as long
-    /// as there is one, and a path otherwise, whatever was told in which order.
-    fn tell_facts(
-        &mut self,
-        head: &mut StoredHead,
-        facts: &[Fact],
-        rows: &mut BTreeMap<RowNo, Row>,
-    ) -> Result<(), StorageError> {
-        for Fact { id, statement, evidence, sources } in facts.iter().cloned() {
-            head.facts.retain(|held| held.id != id);
-            head.facts.push(StoredFact { id, statement, evidence, sources, rows: Vec::new() });
-        }
-        if head.facts.is_empty() {
-            return Ok(());
-        }
-        let (mut ids, mut places) = (HashMap::new(), HashMap::new());
-        for row in rows.values() {
-            if row.role != Role::Tracked {
-                ids.entry(PathBuf::from(&row.id)).or_insert(row.no);
-            }
-            if let Some(path) = row.source.path() {
-                places.entry(absolute(&self.root, path)).or_insert(row.no);
-            }
-        }
-        for fact in &mut head.facts {
-            fact.rows.clear();
-            for source in &fact.sources {
-                let place = absolute(&self.root, source);
-                if let Some(&no) = ids.get(source).or_else(|| places.get(&place)) {
-                    fact.rows.push(no);
-                    continue;
-                }
-                let row = self.track(source)?;
-                fact.rows.push(row.no);
-                places.insert(place, row.no);
-                rows.insert(row.no, row);
-            }
-        }
-        Ok(())
-    }
-
-    /// A path that only a fact names: not critical, and compared with the daemon's own look.
-    fn track(&mut self, path: &Path) -> Result<Row, StorageError> {
-        let belief = Belief {
-            id: path.to_string_lossy().into_owned(),
-            tool: None,
-            critical: false,
-            captured_at: None,
-            source: Source::File { path: path.to_owned() },
-            seen: Seen::Unsaid,
-        };
-        self.tell(&belief, Role::Tracked, None)
-    }
-}
-
-/// Adds the algorithm of what a reader saw; true when it was not computed so far.
-fn want(state: &mut SourceState, seen: &Seen) -> bool {
-    let Seen::Digest(digest) = seen else { return false };
-    let algorithm = digest.algorithm();
-    let new = algorithm != crate::session::digest::Algorithm::Blake3 && !state.wanted.contains(&algorithm);
-    if new {
-        state.wanted.push(algorithm);
-    }
-    new
-}
-
-fn set<T: Clone>(held: &mut T, told: Option<&T>) {
-    if let Some(told) = told {
-        held.clone_from(told);
-    }
-}
-
-fn add_new(held: &mut Vec<String>, told: &[String]) {
-    for text in told {
-        if !held.contains(text) {
-            held.push(text.clone());
-        }
     }
 }

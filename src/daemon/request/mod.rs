@@ -106,7 +106,7 @@ impl From<RegisterError> for Refusal {
         match error {
             RegisterError::NoSession(_) => Self::application("no_session_context", error),
             RegisterError::TooManyRows { .. } => Self::application("too_large", error),
-            RegisterError::TwoRoles(_) => Self::invalid_params(error),
+            RegisterError::TwoRoles(_) | RegisterError::OtherRoot { .. } => Self::invalid_params(error),
             RegisterError::Storage(error) => error.into(),
         }
     }

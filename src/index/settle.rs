@@ -1,0 +1,150 @@
+//! Applying answers: rows are judged, marked and counted.
+
+use super::found::Found;
+use super::freshness::{self, Freshness, adopt, judge};
+use super::row::{Baseline, Mark, Row, RowNo, SessionNo};
+use super::shelf::{mark_key, source_key};
+use super::storage::{SourceState, Storage, StorageError, Summary, Table};
+use super::{Change, Index, Outcome, Settled, view};
+use crate::session::context::Seen;
+use crate::session::moment::Moment;
+
+impl<S: Storage> Index<S> {
+    /// Applies answers. One whose stamp is not the source's latest was overtaken and changes nothing.
+    pub fn settle(&mut self, answers: Vec<Settled>, at: Moment) -> Result<Outcome, StorageError> {
+        let mut outcome = Outcome::default();
+        for answer in answers {
+            if self.pending.get(&answer.source).is_none_or(|pending| pending.stamp != answer.stamp) {
+                outcome.overtaken += 1;
+                continue;
+            }
+            self.apply(answer, at, &mut outcome)?;
+        }
+        if !outcome.changed.is_empty() {
+            self.clock.tick += 1;
+        }
+        self.shelf.flush()?;
+        Ok(outcome)
+    }
+
+    fn apply(&mut self, answer: Settled, at: Moment, outcome: &mut Outcome) -> Result<(), StorageError> {
+        let key = source_key(answer.source);
+        let mut state: SourceState = self.shelf.must(Table::Sources, &key)?;
+        for &(session, row) in &state.readers {
+            self.judge_row(session, row, &answer.found, at, outcome)?;
+        }
+        if state.found.as_ref() != Some(&answer.found) {
+            state.found = Some(answer.found);
+            self.shelf.put(Table::Sources, &key, &state)?;
+        }
+        // Last, so that a step which failed half-way leaves the source suspect.
+        self.pending.remove(&answer.source);
+        for (session, _) in &state.readers {
+            self.forget_suspect(*session);
+        }
+        Ok(())
+    }
+
+    pub(super) fn forget_suspect(&mut self, session: SessionNo) {
+        if let Some(count) = self.suspects.get_mut(&session) {
+            *count -= 1;
+            if *count == 0 {
+                self.suspects.remove(&session);
+            }
+        }
+    }
+
+    pub(super) fn judge_row(
+        &mut self,
+        session: SessionNo,
+        no: RowNo,
+        found: &Found,
+        at: Moment,
+        outcome: &mut Outcome,
+    ) -> Result<(), StorageError> {
+        let Some(row) = self.shelf.held_row(session, no)? else { return Ok(()) };
+        let awaited = row.baseline == Baseline::Awaited;
+        let mut freshness = judge(row, found);
+        if awaited || (freshness == Freshness::Fresh && !row.ever_fresh) {
+            let mut row = row.clone();
+            if awaited {
+                row.baseline = adopt(&row.source, found);
+                freshness = judge(&row, found);
+                outcome.adopted.push((session, no));
+            }
+            row.ever_fresh |= freshness == Freshness::Fresh;
+            self.shelf.put_row(session, row)?;
+        }
+        self.mark(session, no, freshness, Some(found), at, outcome)
+    }
+
+    /// Brings a row's mark and its session's counts to what was judged.
+    pub(super) fn mark(
+        &mut self,
+        session: SessionNo,
+        no: RowNo,
+        freshness: Freshness,
+        found: Option<&Found>,
+        at: Moment,
+        outcome: &mut Outcome,
+    ) -> Result<(), StorageError> {
+        let key = mark_key(session, no);
+        let old: Option<Mark> = self.shelf.get(Table::Marks, &key)?;
+        let Some(row) = self.shelf.held_row(session, no)?.cloned() else { return Ok(()) };
+        let now = found.and_then(|found| now_text(&row, found));
+        let news = freshness != Freshness::Fresh || now.is_some();
+        let new = news.then_some(Mark { freshness, now, since: at });
+        let new = match (new, &old) {
+            // The same finding again is no news: `since` stays.
+            (Some(new), Some(old)) if new.freshness == old.freshness && new.now == old.now => {
+                Some(old.clone())
+            }
+            (new, _) => new,
+        };
+        if new == old {
+            return Ok(());
+        }
+        match &new {
+            Some(mark) => self.shelf.put(Table::Marks, &key, mark)?,
+            None => self.shelf.remove(Table::Marks, &key)?,
+        }
+        let counts = self.shelf.counts(session)?;
+        counts.count(&row, old.as_ref(), false);
+        counts.count(&row, new.as_ref(), true);
+        let from = old.map_or(Freshness::Fresh, |mark| mark.freshness);
+        if from != freshness {
+            outcome.changed.push(Change { session, id: row.id, from, to: freshness });
+        }
+        Ok(())
+    }
+}
+
+impl Summary {
+    pub(super) fn count(&mut self, row: &Row, mark: Option<&Mark>, present: bool) {
+        let Some(mark) = mark else { return };
+        let step =
+            |counter: &mut u32| *counter = if present { *counter + 1 } else { counter.saturating_sub(1) };
+        match mark.freshness {
+            Freshness::Fresh => step(&mut self.noted),
+            Freshness::Stale(_) => step(&mut self.stale),
+            Freshness::Unknown(_) => step(&mut self.unknown),
+        }
+        if row.critical && mark.freshness != Freshness::Fresh {
+            step(&mut self.critical);
+        }
+    }
+}
+
+/// What stands there now, in the reader's own algorithm, unless it is what the reader saw.
+fn now_text(row: &Row, found: &Found) -> Option<String> {
+    let seen = row.baseline.seen();
+    if seen.is_some_and(|seen| freshness::same(seen, found)) {
+        return None;
+    }
+    match (seen, found) {
+        (Some(Seen::Digest(seen)), Found::File(file)) => {
+            Some(file.digest_in(seen.algorithm()).unwrap_or(file.digest).to_string())
+        }
+        _ => view::found_text(found),
+    }
+}

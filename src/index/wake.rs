@@ -1,0 +1,92 @@
+//! The first step after a start: what the storage holds is counted, and everything is suspect.
+
+use super::found::Found;
+use super::row::{Mark, Row, SessionNo};
+use super::shelf::mark_key;
+use super::storage::{SourceState, Storage, StorageError, Summary, Table};
+use super::{Check, Depth, Index, SourceId, Totals, id_of};
+use std::collections::HashSet;
+
+impl<S: Storage> Index<S> {
+    /// First step after a start: everything is suspect, and counts are made again from rows and marks, for the
+    /// process may have ended between two writes. Readings that an equal stat may confirm go with their checks:
+    /// not racy, of no critical row, and in every algorithm that is wanted by now. A row that no source would wake was left
+    /// by half a step; it would be fresh by silence, so this storage cannot be believed.
+    pub fn wake(&mut self) -> Result<Vec<Check>, StorageError> {
+        self.awake = true;
+        let (mut critical, mut resting) = (HashSet::new(), HashSet::new());
+        let mut found = Totals::default();
+        for session in self.sessions()? {
+            found.sessions += 1;
+            for row in self.recount(session)? {
+                found.rows += 1;
+                critical.extend(row.source_id.filter(|_| row.critical));
+                resting.extend(row.source_id.map(|source| (source, session, row.no)));
+            }
+        }
+        let mut checks = Vec::new();
+        for (key, state) in self.shelf.list::<SourceState>(Table::Sources, &[])? {
+            let Some(source) = id_of(&key) else { continue };
+            found.sources += 1;
+            for &(session, row) in &state.readers {
+                resting.remove(&(source, session, row));
+            }
+            let mut check = self.suspect(source, &state, Depth::Names);
+            check.known = match state.found {
+                Some(Found::File(file)) if !file.racy && !critical.contains(&source) => {
+                    state.wanted.iter().all(|&algorithm| file.digest_in(algorithm).is_some()).then_some(file)
+                }
+                _ => None,
+            };
+            checks.push(check);
+        }
+        self.refuse_used_numbers()?;
+        let keys = self.shelf.list::<SourceId>(Table::Keys, &[])?.len() as u64;
+        if found != self.totals || keys != found.sources {
+            let reason = format!(
+                "keys are missing: {found:?} and {keys} names of sources where {:?} must be",
+                self.totals
+            );
+            return Err(StorageError { verb: "count", table: Table::Meta, reason });
+        }
+        if resting.is_empty() { Ok(checks) } else { Err(half_a_step()) }
+    }
+
+    /// A counter that was lost would hand out numbers that are taken: one source would overwrite another.
+    fn refuse_used_numbers(&self) -> Result<(), StorageError> {
+        let sources = self.shelf.list::<SourceState>(Table::Sources, &[])?;
+        let source = sources.iter().filter_map(|(key, _)| id_of(key)).map(|SourceId(number)| number).max();
+        let session = self.sessions()?.into_iter().map(|SessionNo(number)| u64::from(number)).max();
+        let counters = [(self.next.source, source), (u64::from(self.next.session), session)];
+        for (next, used) in counters {
+            if used.is_some_and(|used| used >= next) {
+                let reason = format!("a counter stands at {next}, and {used:?} is taken");
+                return Err(StorageError { verb: "count", table: Table::Meta, reason });
+            }
+        }
+        Ok(())
+    }
+
+    fn recount(&mut self, session: SessionNo) -> Result<Vec<Row>, StorageError> {
+        let key = session.0.to_be_bytes();
+        let held: Summary = self.shelf.must(Table::Summaries, &key)?;
+        // Read to be sure that it can be: a head that cannot would only be found by the session's next decision.
+        self.head(session)?;
+        let rows = self.shelf.rows(session)?;
+        let mut summary = Summary { rows: rows.len() as u32, next_row: held.next_row, ..Summary::default() };
+        for row in &rows {
+            let mark: Option<Mark> = self.shelf.get(Table::Marks, &mark_key(session, row.no))?;
+            if row.source_id.is_none() && mark.is_none() {
+                return Err(half_a_step());
+            }
+            summary.count(row, mark.as_ref(), true);
+        }
+        self.shelf.put(Table::Summaries, &key, &summary)?;
+        Ok(rows)
+    }
+}
+
+fn half_a_step() -> StorageError {
+    let reason = "a row is there that nothing would ever judge again".to_owned();
+    StorageError { verb: "wake", table: Table::Rows, reason }
+}
