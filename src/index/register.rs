@@ -163,7 +163,7 @@ impl<S: Storage> Index<S> {
     pub fn believes(&self, session: SessionNo) -> Result<bool, StorageError> {
         let told = |row: &Row| row.role != Role::Tracked;
         // The first row nearly always says so, without reading the others.
-        if self.shelf.row(session, RowNo(0))?.as_ref().is_some_and(told) {
+        if self.shelf.first_row(session)?.as_ref().is_some_and(told) {
             return Ok(true);
         }
         Ok(self.shelf.rows(session)?.iter().any(told))

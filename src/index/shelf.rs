@@ -73,6 +73,17 @@ impl<S: Storage> Shelf<S> {
         Ok(self.get(Table::Rows, &chunk_key(session, row))?.unwrap_or_default())
     }
 
+    /// The first row of a session, without decoding those that share its value.
+    pub(super) fn first_row(&self, session: SessionNo) -> Result<Option<Row>, StorageError> {
+        let Some(bytes) = self.storage.get(Table::Rows, &chunk_key(session, RowNo(0)))? else { return Ok(None) };
+        let mut input = bytes.as_slice();
+        match u64::unpack(&mut input) {
+            Some(0) => Ok(None),
+            Some(_) => Row::unpack(&mut input).map(Some).ok_or_else(|| unreadable(Table::Rows)),
+            None => Err(unreadable(Table::Rows)),
+        }
+    }
+
     /// One row as it is stored.
     pub(super) fn row(&self, session: SessionNo, row: RowNo) -> Result<Option<Row>, StorageError> {
         Ok(self.chunk(session, row)?.into_iter().find(|found| found.no == row))

@@ -168,7 +168,7 @@ impl<S: Storage> Index<S> {
     }
 
     fn first_line(&self, session: SessionNo) -> Result<Option<Line>, StorageError> {
-        let first = match self.shelf.row(session, super::row::RowNo(0))? {
+        let first = match self.shelf.first_row(session)? {
             Some(row) => Some(row),
             None => self.shelf.rows(session)?.into_iter().next(),
         };

@@ -170,12 +170,9 @@ impl fmt::Debug for CommitId {
 
 fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    text
+    let pairs = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    let digits: Vec<u8> = pairs.map(|nibble| DIGITS[usize::from(nibble)]).collect();
+    String::from_utf8(digits).expect("because hexadecimal digits are ASCII")
 }
 
 fn unhex(digits: &str) -> Option<Vec<u8>> {
