@@ -5,6 +5,11 @@ use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long to wait for a lock that another process holds.
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Where a daemon keeps its state and its socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,10 +123,17 @@ fn lock(folder: &Path, name: &str) -> Result<File, FolderError> {
     let path = folder.join(name);
     let io = |source| FolderError::Io { path: path.clone(), source };
     let lock = File::options().create(true).truncate(false).write(true).open(&path).map_err(io)?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(FolderError::Taken { path: folder.to_owned() }),
-        Err(TryLockError::Error(source)) => Err(io(source)),
+    let begun = Instant::now();
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            // One that is just ending, or a child of its process that has not yet executed, holds it a moment longer.
+            Err(TryLockError::WouldBlock) if begun.elapsed() < LOCK_PATIENCE => {
+                std::thread::sleep(LOCK_PAUSE)
+            }
+            Err(TryLockError::WouldBlock) => return Err(FolderError::Taken { path: folder.to_owned() }),
+            Err(TryLockError::Error(source)) => return Err(io(source)),
+        }
     }
 }
 

@@ -75,7 +75,9 @@ impl<S: Storage> Shelf<S> {
 
     /// The first row of a session, without decoding those that share its value.
     pub(super) fn first_row(&self, session: SessionNo) -> Result<Option<Row>, StorageError> {
-        let Some(bytes) = self.storage.get(Table::Rows, &chunk_key(session, RowNo(0)))? else { return Ok(None) };
+        let Some(bytes) = self.storage.get(Table::Rows, &chunk_key(session, RowNo(0)))? else {
+            return Ok(None);
+        };
         let mut input = bytes.as_slice();
         match u64::unpack(&mut input) {
             Some(0) => Ok(None),

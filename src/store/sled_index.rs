@@ -9,7 +9,7 @@ use crate::index::storage::{Storage, StorageError, Table};
 use crate::world::digest;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 // The first one holds what the index says of itself.
 const TABLES: [(Table, &str); 8] = [
@@ -30,6 +30,10 @@ const CHECKSUM_BYTES: usize = 8;
 
 /// How long sled may take to open before it counts as hung. (Seen in the field: minutes.)
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long to wait for sled's lock.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// The index tables.
 pub struct SledIndex {
@@ -107,7 +111,7 @@ fn open_apart(folder: &Path) -> Result<SledIndex, Doubt> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let path = folder.to_owned();
     let open = move || {
-        let opened = catch_unwind(AssertUnwindSafe(|| open_here(&path)));
+        let opened = catch_unwind(AssertUnwindSafe(|| open_patiently(&path)));
         // Nobody listens any more when it took too long.
         let _ = sender.send(opened);
     };
@@ -119,6 +123,25 @@ fn open_apart(folder: &Path) -> Result<SledIndex, Doubt> {
         Ok(Err(_)) => Err(Doubt("sled panicked while opening it".to_owned())),
         Err(_) => Err(Doubt(format!("sled did not open it within {} s", OPEN_TIMEOUT.as_secs()))),
     }
+}
+
+/// sled's own lock may outlive its owner a moment: in a thread that is flushing, or in a child that has not yet executed.
+/// The state is claimed already, so whoever holds it is going away.
+fn open_patiently(folder: &Path) -> sled::Result<SledIndex> {
+    let begun = Instant::now();
+    loop {
+        match open_here(folder) {
+            Err(error) if is_locked(&error) && begun.elapsed() < LOCK_PATIENCE => {
+                std::thread::sleep(LOCK_PAUSE)
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// sled tells a held lock by its text alone.
+fn is_locked(error: &sled::Error) -> bool {
+    matches!(error, sled::Error::Io(error) if error.to_string().contains("could not acquire lock"))
 }
 
 fn open_here(folder: &Path) -> sled::Result<SledIndex> {
