@@ -41,6 +41,8 @@ pub(super) struct Marks {
     bound: HashMap<SourceId, Bound>,
     armed: BTreeMap<Vec<u8>, Armed>,
     names: HashMap<Inode, Vec<Vec<u8>>>,
+    /// Inodes that lost their watch while the kernel is being asked for one. Paths are armed one at a time.
+    lost: Option<HashSet<Inode>>,
     pub(super) events: u64,
 }
 
@@ -128,14 +130,14 @@ impl Marks {
     fn lose_below(&mut self, key: &[u8]) {
         let mut folder = key.to_vec();
         folder.push(b'/');
-        let below = self.armed.range(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder));
-        let lost: Vec<Inode> = self
-            .armed
-            .get_key_value(key)
-            .into_iter()
-            .chain(below)
-            .filter_map(|(_, armed)| armed.inode)
-            .collect();
+        let mut lost: Vec<Inode> = self.armed.get(key).and_then(|armed| armed.inode).into_iter().collect();
+        // One that is being armed for the first time has no inode yet, and loses its watch all the same.
+        for (_, armed) in
+            self.armed.range_mut(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder))
+        {
+            armed.live = false;
+            lost.extend(armed.inode);
+        }
         for inode in lost {
             self.lose(inode);
         }
@@ -143,6 +145,9 @@ impl Marks {
 
     /// An inode may be without its watch: all its names must be armed and looked at again.
     pub(super) fn lose(&mut self, inode: Inode) {
+        if let Some(lost) = &mut self.lost {
+            lost.insert(inode);
+        }
         for name in self.names.get(&inode).cloned().unwrap_or_default() {
             if let Some(armed) = self.armed.get_mut(&name) {
                 armed.live = false;
@@ -212,7 +217,11 @@ impl Marks {
     /// is being asked takes that back.
     pub(super) fn begin_arming(&mut self, path: &Path) -> bool {
         let armed = self.armed.entry(path.as_os_str().as_bytes().to_vec()).or_default();
-        !std::mem::replace(&mut armed.live, true)
+        let must = !std::mem::replace(&mut armed.live, true);
+        if must {
+            self.lost = Some(HashSet::new());
+        }
+        must
     }
 
     /// The kernel was asked: `before` and `after` are the inodes that stood at the path around the asking. `Err` when
@@ -225,8 +234,10 @@ impl Marks {
         asked: bool,
     ) -> bool {
         let key = path.as_os_str().as_bytes().to_vec();
+        let lost = self.lost.take().unwrap_or_default();
         let Some(armed) = self.armed.get_mut(&key) else { return false };
-        let certain = asked && before == after && after.is_some();
+        // Another name of this inode may have taken the new watch with it before this name was known to be one.
+        let certain = asked && before == after && after.is_some_and(|inode| !lost.contains(&inode));
         let held = armed.inode;
         armed.live &= certain;
         if certain && held == after {
