@@ -12,6 +12,7 @@ use crate::index::found::Inode;
 use crate::index::{Depth, Settled, SourceId};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Everything that happened since the last take.
@@ -62,6 +63,22 @@ struct Armed {
     inode: Option<Inode>,
     live: bool,
     users: u32,
+}
+
+/// Where a watch on a path is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Spot {
+    inode: Option<Inode>,
+    /// A symlink has taken the path's place. The watch is on what it leads to, and the route is wrong.
+    through_link: bool,
+}
+
+impl Spot {
+    pub(super) fn at(path: &Path) -> Self {
+        let through_link = path.is_symlink();
+        let inode = std::fs::metadata(path).ok().map(|found| Inode { dev: found.dev(), ino: found.ino() });
+        Self { inode, through_link }
+    }
 }
 
 impl Marks {
@@ -224,20 +241,18 @@ impl Marks {
         must
     }
 
-    /// The kernel was asked: `before` and `after` are the inodes that stood at the path around the asking. `Err` when
+    /// The kernel was asked: `before` and `after` are what stood at the path around the asking. `Err` when
     /// it is not certain which of them is heard; the path counts as not armed then.
-    pub(super) fn end_arming(
-        &mut self,
-        path: &Path,
-        before: Option<Inode>,
-        after: Option<Inode>,
-        asked: bool,
-    ) -> bool {
+    pub(super) fn end_arming(&mut self, path: &Path, before: Spot, after: Spot, asked: bool) -> bool {
         let key = path.as_os_str().as_bytes().to_vec();
         let lost = self.lost.take().unwrap_or_default();
         let Some(armed) = self.armed.get_mut(&key) else { return false };
         // Another name of this inode may have taken the new watch with it before this name was known to be one.
-        let certain = asked && before == after && after.is_some_and(|inode| !lost.contains(&inode));
+        let certain = asked
+            && before == after
+            && !after.through_link
+            && after.inode.is_some_and(|inode| !lost.contains(&inode));
+        let (before, after) = (before.inode, after.inode);
         let held = armed.inode;
         armed.live &= certain;
         if certain && held == after {
