@@ -60,7 +60,8 @@ pub(super) struct Bound {
 
 #[derive(Debug, Default)]
 struct Armed {
-    inode: Option<Inode>,
+    /// Where notify's watch for this path may be: one inode, or several when something moved during the asking.
+    inodes: Vec<Inode>,
     live: bool,
     users: u32,
 }
@@ -125,8 +126,10 @@ impl Marks {
         }
         if killing {
             self.lose_below(key);
-        } else if let Some(inode) = armed.inode {
-            self.mark_names(inode, depth);
+        } else {
+            for inode in armed.inodes.clone() {
+                self.mark_names(inode, depth);
+            }
         }
     }
 
@@ -147,13 +150,13 @@ impl Marks {
     fn lose_below(&mut self, key: &[u8]) {
         let mut folder = key.to_vec();
         folder.push(b'/');
-        let mut lost: Vec<Inode> = self.armed.get(key).and_then(|armed| armed.inode).into_iter().collect();
+        let mut lost = self.armed.get(key).map(|armed| armed.inodes.clone()).unwrap_or_default();
         // One that is being armed for the first time has no inode yet, and loses its watch all the same.
         for (_, armed) in
             self.armed.range_mut(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder))
         {
             armed.live = false;
-            lost.extend(armed.inode);
+            lost.extend(&armed.inodes);
         }
         for inode in lost {
             self.lose(inode);
@@ -253,26 +256,37 @@ impl Marks {
             && !after.through_link
             && after.inode.is_some_and(|inode| !lost.contains(&inode));
         let (before, after) = (before.inode, after.inode);
-        let held = armed.inode;
         armed.live &= certain;
-        if certain && held == after {
+        let held = std::mem::take(&mut armed.inodes);
+        if let (Some(new), true) = (after, certain) {
+            armed.inodes.push(new);
+            self.add_name(new, &key);
+            for old in held.into_iter().filter(|&old| old != new) {
+                self.forget_name(old, &key);
+                // The kernel may still report the old inode under this name, where its other names do not hear it.
+                self.lose(old);
+            }
             return true;
         }
-        armed.inode = if certain { after } else { held };
-        if !certain {
-            // Either inode may now be reported under this name.
-            before.into_iter().chain(after).for_each(|inode| self.lose(inode));
-            return false;
+        // Either inode may now be reported under this name, and loses its watch when this name loses it.
+        armed.inodes = held;
+        for inode in before.into_iter().chain(after) {
+            if !armed.inodes.contains(&inode) {
+                armed.inodes.push(inode);
+            }
         }
-        if let Some(old) = held {
-            self.forget_name(old, &key);
-            // The kernel may still report the old inode under this name, where its other names do not hear it.
-            self.lose(old);
+        for inode in before.into_iter().chain(after) {
+            self.add_name(inode, &key);
+            self.lose(inode);
         }
-        if let Some(new) = after {
-            self.names.entry(new).or_default().push(key);
+        false
+    }
+
+    fn add_name(&mut self, inode: Inode, key: &[u8]) {
+        let names = self.names.entry(inode).or_default();
+        if !names.iter().any(|name| name == key) {
+            names.push(key.to_vec());
         }
-        true
     }
 
     fn forget_name(&mut self, inode: Inode, key: &[u8]) {
@@ -291,8 +305,8 @@ impl Marks {
         if self.armed.get(key).is_none_or(|armed| armed.users > 0) {
             return false;
         }
-        let inode = self.armed.remove(key).and_then(|armed| armed.inode);
-        if let Some(inode) = inode {
+        let inodes = self.armed.remove(key).map(|armed| armed.inodes).unwrap_or_default();
+        for inode in inodes {
             self.forget_name(inode, key);
             self.lose(inode);
         }
