@@ -1,5 +1,6 @@
 //! The one test crate.
 
+mod adversary;
 mod cli;
 mod config;
 mod crash;

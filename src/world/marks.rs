@@ -12,6 +12,7 @@ use crate::index::found::Inode;
 use crate::index::{Depth, Settled, SourceId};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Everything that happened since the last take.
@@ -41,6 +42,8 @@ pub(super) struct Marks {
     bound: HashMap<SourceId, Bound>,
     armed: BTreeMap<Vec<u8>, Armed>,
     names: HashMap<Inode, Vec<Vec<u8>>>,
+    /// Inodes that lost their watch while the kernel is being asked for one. Paths are armed one at a time.
+    lost: Option<HashSet<Inode>>,
     pub(super) events: u64,
 }
 
@@ -57,9 +60,26 @@ pub(super) struct Bound {
 
 #[derive(Debug, Default)]
 struct Armed {
-    inode: Option<Inode>,
+    /// Where notify's watch for this path may be: one inode, or several when something moved during the asking.
+    inodes: Vec<Inode>,
     live: bool,
     users: u32,
+}
+
+/// Where a watch on a path is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Spot {
+    inode: Option<Inode>,
+    /// A symlink has taken the path's place. The watch is on what it leads to, and the route is wrong.
+    through_link: bool,
+}
+
+impl Spot {
+    pub(super) fn at(path: &Path) -> Self {
+        let through_link = path.is_symlink();
+        let inode = std::fs::metadata(path).ok().map(|found| Inode { dev: found.dev(), ino: found.ino() });
+        Self { inode, through_link }
+    }
 }
 
 impl Marks {
@@ -106,8 +126,10 @@ impl Marks {
         }
         if killing {
             self.lose_below(key);
-        } else if let Some(inode) = armed.inode {
-            self.mark_names(inode, depth);
+        } else {
+            for inode in armed.inodes.clone() {
+                self.mark_names(inode, depth);
+            }
         }
     }
 
@@ -128,14 +150,14 @@ impl Marks {
     fn lose_below(&mut self, key: &[u8]) {
         let mut folder = key.to_vec();
         folder.push(b'/');
-        let below = self.armed.range(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder));
-        let lost: Vec<Inode> = self
-            .armed
-            .get_key_value(key)
-            .into_iter()
-            .chain(below)
-            .filter_map(|(_, armed)| armed.inode)
-            .collect();
+        let mut lost = self.armed.get(key).map(|armed| armed.inodes.clone()).unwrap_or_default();
+        // One that is being armed for the first time has no inode yet, and loses its watch all the same.
+        for (_, armed) in
+            self.armed.range_mut(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder))
+        {
+            armed.live = false;
+            lost.extend(&armed.inodes);
+        }
         for inode in lost {
             self.lose(inode);
         }
@@ -143,6 +165,9 @@ impl Marks {
 
     /// An inode may be without its watch: all its names must be armed and looked at again.
     pub(super) fn lose(&mut self, inode: Inode) {
+        if let Some(lost) = &mut self.lost {
+            lost.insert(inode);
+        }
         for name in self.names.get(&inode).cloned().unwrap_or_default() {
             if let Some(armed) = self.armed.get_mut(&name) {
                 armed.live = false;
@@ -212,41 +237,56 @@ impl Marks {
     /// is being asked takes that back.
     pub(super) fn begin_arming(&mut self, path: &Path) -> bool {
         let armed = self.armed.entry(path.as_os_str().as_bytes().to_vec()).or_default();
-        !std::mem::replace(&mut armed.live, true)
+        let must = !std::mem::replace(&mut armed.live, true);
+        if must {
+            self.lost = Some(HashSet::new());
+        }
+        must
     }
 
-    /// The kernel was asked: `before` and `after` are the inodes that stood at the path around the asking. `Err` when
+    /// The kernel was asked: `before` and `after` are what stood at the path around the asking. `Err` when
     /// it is not certain which of them is heard; the path counts as not armed then.
-    pub(super) fn end_arming(
-        &mut self,
-        path: &Path,
-        before: Option<Inode>,
-        after: Option<Inode>,
-        asked: bool,
-    ) -> bool {
+    pub(super) fn end_arming(&mut self, path: &Path, before: Spot, after: Spot, asked: bool) -> bool {
         let key = path.as_os_str().as_bytes().to_vec();
+        let lost = self.lost.take().unwrap_or_default();
         let Some(armed) = self.armed.get_mut(&key) else { return false };
-        let certain = asked && before == after && after.is_some();
-        let held = armed.inode;
+        // Another name of this inode may have taken the new watch with it before this name was known to be one.
+        let certain = asked
+            && before == after
+            && !after.through_link
+            && after.inode.is_some_and(|inode| !lost.contains(&inode));
+        let (before, after) = (before.inode, after.inode);
         armed.live &= certain;
-        if certain && held == after {
+        let held = std::mem::take(&mut armed.inodes);
+        if let (Some(new), true) = (after, certain) {
+            armed.inodes.push(new);
+            self.add_name(new, &key);
+            for old in held.into_iter().filter(|&old| old != new) {
+                self.forget_name(old, &key);
+                // The kernel may still report the old inode under this name, where its other names do not hear it.
+                self.lose(old);
+            }
             return true;
         }
-        armed.inode = if certain { after } else { held };
-        if !certain {
-            // Either inode may now be reported under this name.
-            before.into_iter().chain(after).for_each(|inode| self.lose(inode));
-            return false;
+        // Either inode may now be reported under this name, and loses its watch when this name loses it.
+        armed.inodes = held;
+        for inode in before.into_iter().chain(after) {
+            if !armed.inodes.contains(&inode) {
+                armed.inodes.push(inode);
+            }
         }
-        if let Some(old) = held {
-            self.forget_name(old, &key);
-            // The kernel may still report the old inode under this name, where its other names do not hear it.
-            self.lose(old);
+        for inode in before.into_iter().chain(after) {
+            self.add_name(inode, &key);
+            self.lose(inode);
         }
-        if let Some(new) = after {
-            self.names.entry(new).or_default().push(key);
+        false
+    }
+
+    fn add_name(&mut self, inode: Inode, key: &[u8]) {
+        let names = self.names.entry(inode).or_default();
+        if !names.iter().any(|name| name == key) {
+            names.push(key.to_vec());
         }
-        true
     }
 
     fn forget_name(&mut self, inode: Inode, key: &[u8]) {
@@ -265,8 +305,8 @@ impl Marks {
         if self.armed.get(key).is_none_or(|armed| armed.users > 0) {
             return false;
         }
-        let inode = self.armed.remove(key).and_then(|armed| armed.inode);
-        if let Some(inode) = inode {
+        let inodes = self.armed.remove(key).map(|armed| armed.inodes).unwrap_or_default();
+        for inode in inodes {
             self.forget_name(inode, key);
             self.lose(inode);
         }

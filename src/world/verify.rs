@@ -10,8 +10,8 @@ use super::route::{End, Route, resolve_all};
 use super::watch::{Arms, Board, Unarmed};
 use crate::index::found::Found;
 use crate::index::freshness::Doubt;
-use crate::index::{Check, Depth, KeyKind, Settled};
-use std::collections::{HashSet, VecDeque};
+use crate::index::{Check, Depth, KeyKind, Settled, SourceId, Stamp};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,12 +19,55 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// How often a path that will not hold still is resolved before its source counts as unsettled.
 const TRIES: usize = 8;
 
-/// Checks wait here, those that somebody is waiting for first.
+/// Checks wait here, those that somebody is waiting for first. A source waits with its latest check only, and never
+/// has two verifiers at it: the slower one would bind the source to where its path led a while ago, and what then
+/// happened where it leads now would mark nobody.
 #[derive(Default)]
 struct Queue {
-    urgent: VecDeque<Check>,
-    later: VecDeque<Check>,
+    latest: HashMap<SourceId, Check>,
+    urgent: VecDeque<SourceId>,
+    later: VecDeque<SourceId>,
+    busy: HashMap<SourceId, Stamp>,
     closed: bool,
+}
+
+impl Queue {
+    fn add(&mut self, check: Check, urgent: bool) {
+        let source = check.source;
+        if self.busy.get(&source).is_some_and(|&stamp| stamp >= check.stamp) {
+            return;
+        }
+        let waits = self.latest.contains_key(&source);
+        if self.latest.get(&source).is_none_or(|held| held.stamp < check.stamp) {
+            self.latest.insert(source, check);
+        }
+        if urgent {
+            self.urgent.push_back(source);
+        } else if !waits {
+            self.later.push_back(source);
+        }
+    }
+
+    fn begin(&mut self) -> Option<Check> {
+        loop {
+            let source = self.urgent.pop_front().or_else(|| self.later.pop_front())?;
+            if self.busy.contains_key(&source) {
+                continue;
+            }
+            if let Some(check) = self.latest.remove(&source) {
+                self.busy.insert(source, check.stamp);
+                return Some(check);
+            }
+        }
+    }
+
+    /// A check that came while its source was busy is the next.
+    fn end(&mut self, source: SourceId) {
+        self.busy.remove(&source);
+        if self.latest.contains_key(&source) {
+            self.urgent.push_front(source);
+        }
+    }
 }
 
 pub(super) struct Verifiers {
@@ -62,10 +105,8 @@ impl Verifiers {
 
     pub(super) fn submit(&self, checks: Vec<Check>, urgent: bool) {
         let mut queue = self.shared.lock();
-        if urgent {
-            queue.urgent.extend(checks);
-        } else {
-            queue.later.extend(checks);
+        for check in checks {
+            queue.add(check, urgent);
         }
         drop(queue);
         self.shared.ready.notify_all();
@@ -94,6 +135,7 @@ impl Shared {
             });
             let answer = Settled { source: check.source, stamp: check.stamp, found };
             self.board.note(|marks| marks.answer(answer));
+            self.lock().end(check.source);
         }
     }
 
@@ -103,7 +145,7 @@ impl Shared {
             if queue.closed {
                 return None;
             }
-            let next = queue.urgent.pop_front().or_else(|| queue.later.pop_front());
+            let next = queue.begin();
             if next.is_some() {
                 return next;
             }

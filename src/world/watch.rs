@@ -3,14 +3,12 @@
 //! The handler runs on notify's own thread and takes one short lock. It never asks the watcher anything (which waits
 //! for that same thread). Loss is checked first, before the kind and before the paths: an overflow has neither.
 
-use super::marks::{Bound, Marks};
+use super::marks::{Bound, Marks, Spot};
 use crate::index::Depth;
-use crate::index::found::Inode;
 use crate::index::freshness::Doubt;
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
 use notify::{Config, Event, RecommendedWatcher, RecursiveMode, Watcher};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -146,9 +144,9 @@ impl Arms {
         if !self.board.marks().begin_arming(path) {
             return Ok(());
         }
-        let before = inode(path);
+        let before = Spot::at(path);
         let asked = catch_unwind(AssertUnwindSafe(|| watcher.watch(path, RecursiveMode::NonRecursive)));
-        let after = inode(path);
+        let after = Spot::at(path);
         let mut outcome = match asked {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(unarmed(&error)),
@@ -189,10 +187,4 @@ fn unarmed(error: &notify::Error) -> Unarmed {
         }
         _ => Unarmed::Moved,
     }
-}
-
-/// The inode that a watch on `path` would be on. A symlink that took the path's place has none: the route is wrong.
-fn inode(path: &Path) -> Option<Inode> {
-    let found = std::fs::symlink_metadata(path).ok().filter(|found| !found.file_type().is_symlink())?;
-    Some(Inode { dev: found.dev(), ino: found.ino() })
 }

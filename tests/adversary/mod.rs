@@ -1,0 +1,64 @@
+//! The adversarial world: a second process changes things in every way we know, and no answer may be a false fresh.
+//!
+//! Quiet: one operation, then every session is asked; every row must be exactly right. Racing: bursts that overtake
+//! the verifiers; whatever is called fresh at the end of a burst must be, and when all is verified every row must be
+//! exactly right. Restarts: the daemon is away while things happen; its first answer may hold no false fresh.
+//!
+//! `STALED_FUZZ_OPS` sets the operations of each mode, `STALED_FUZZ_SEED` repeats a run. Absent on purpose: bind
+//! mounts, network filesystems, and mappings that stay open across an answer.
+
+mod head;
+mod layout;
+mod operations;
+mod operator;
+mod oracle;
+mod run;
+mod sessions;
+
+use crate::adversary::run::Run;
+
+/// Operations of the quiet and of the racing mode.
+const OPERATIONS: u64 = 20_000;
+
+#[test]
+fn quiet_world() {
+    let mut run = Run::begin("quiet_world", OPERATIONS);
+    while run.goes_on() {
+        run.perturb();
+        run.operate(1);
+        run.check_exactly();
+    }
+    run.end();
+}
+
+#[test]
+fn racing_world() {
+    let mut run = Run::begin("racing_world", OPERATIONS);
+    while run.goes_on() {
+        run.perturb();
+        let longest = [2, 6, 24][run.chance.usize(..3)];
+        let burst = run.chance.usize(1..=longest);
+        run.operate(burst);
+        run.check_hastily();
+        if run.chance.u8(..4) == 0 {
+            run.check_exactly();
+            run.probe();
+        }
+    }
+    run.end();
+}
+
+#[test]
+fn restarted_world() {
+    let mut run = Run::begin("restarted_world", OPERATIONS / 20);
+    while run.goes_on() {
+        run.perturb();
+        let burst = run.chance.usize(0..=12);
+        run.operate(burst);
+        let burst = run.chance.usize(0..=12);
+        run.restart_around(burst);
+        run.check_hastily();
+        run.check_exactly();
+    }
+    run.end();
+}

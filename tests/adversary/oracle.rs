@@ -1,0 +1,111 @@
+//! The oracle: a naive rescan that follows paths like `open(2)`, and the comparison with what was claimed.
+
+use super::head;
+use super::layout::Place;
+use serde_json::Value;
+use staled::world::digest::blake3;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// What stands at a place, or what a session saw there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Content {
+    Bytes(String),
+    Nothing,
+    /// A folder or a FIFO.
+    Other,
+    Commit(Option<String>),
+    NoRepository,
+}
+
+/// What an answer says about one row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Claim {
+    Fresh,
+    Stale(String),
+    Unknown(String),
+}
+
+const DOUBTS: [&str; 8] = [
+    "unwatchable_fs",
+    "unreadable",
+    "watch_limit",
+    "gap",
+    "live_writer",
+    "unsettled",
+    "repository_missing",
+    "watcher_dead",
+];
+
+/// Reads the disk, each place once.
+pub(super) struct Rescan {
+    root: PathBuf,
+    read: HashMap<String, Content>,
+}
+
+impl Rescan {
+    pub(super) fn of(root: &Path) -> Self {
+        Self { root: root.to_owned(), read: HashMap::new() }
+    }
+
+    pub(super) fn content(&mut self, place: &Place) -> Content {
+        let path = self.root.join(&place.path);
+        let key = if place.kind == "git_head" { place.id() } else { place.path.clone() };
+        let read = || if place.kind == "git_head" { read_head(&path) } else { read_path(&path) };
+        self.read.entry(key).or_insert_with(read).clone()
+    }
+}
+
+fn read_path(path: &Path) -> Content {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_file() => match std::fs::read(path) {
+            Ok(bytes) => Content::Bytes(blake3(&bytes).to_string()),
+            Err(error) => panic!("{} cannot be read: {error}", path.display()),
+        },
+        Ok(_) => Content::Other,
+        Err(_) => Content::Nothing,
+    }
+}
+
+fn read_head(repository: &Path) -> Content {
+    if std::fs::metadata(repository).is_err() {
+        return Content::NoRepository;
+    }
+    head::read(repository).map_or(Content::NoRepository, Content::Commit)
+}
+
+/// The claims of a `status` or `decide` answer, by row. Rows that are left out are fresh.
+pub(super) fn claims(answer: &Value) -> HashMap<&str, Claim> {
+    let rows = answer.get("rows").or_else(|| answer.get("staleness_results"));
+    let rows = rows.and_then(Value::as_array).expect("an answer has rows");
+    rows.iter().map(|row| (row["result_id"].as_str().expect("a row has an id"), claim(row))).collect()
+}
+
+fn claim(row: &Value) -> Claim {
+    let cause = row["cause"].as_str().unwrap_or_default().to_owned();
+    match row["status"].as_str() {
+        Some("fresh") => Claim::Fresh,
+        _ if DOUBTS.contains(&cause.as_str()) => Claim::Unknown(cause),
+        _ => Claim::Stale(cause),
+    }
+}
+
+/// How a claim compares with the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    True,
+    FalseFresh,
+    FalseStale,
+    Undecided,
+}
+
+/// Judges one claim: `seen` is what the session saw, `now` what stands there.
+pub(super) fn judge(claim: &Claim, seen: &Content, now: &Content) -> Verdict {
+    match (claim, seen == now) {
+        (Claim::Fresh, true) | (Claim::Stale(_), false) => Verdict::True,
+        (Claim::Fresh, false) => Verdict::FalseFresh,
+        (Claim::Stale(_), true) => Verdict::FalseStale,
+        (Claim::Unknown(_), _) if *now == Content::NoRepository => Verdict::True,
+        (Claim::Unknown(_), _) => Verdict::Undecided,
+    }
+}

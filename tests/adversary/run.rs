@@ -1,0 +1,333 @@
+//! One run: a daemon, an operator, sessions, and the tale of what happened for when something is wrong.
+
+use super::head;
+use super::layout::{self, Place};
+use super::operations::Operation;
+use super::operator::{ACK, WORLD};
+use super::oracle::{Claim, Rescan, Verdict, claims, judge};
+use super::sessions::Session;
+use crate::harness::{Daemon, PATIENCE};
+use fastrand::Rng;
+use serde_json::{Value, json};
+use staled::client::Client;
+use staled::config::Config;
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const SESSIONS: usize = 4;
+/// Operations told when something is wrong.
+const TOLD: usize = 20;
+
+pub(super) struct Run {
+    pub(super) chance: Rng,
+    name: &'static str,
+    seed: u64,
+    left: u64,
+    begun: Instant,
+    daemon: Option<Daemon>,
+    client: Client,
+    operator: Operator,
+    world: PathBuf,
+    places: Vec<Place>,
+    commits: Vec<String>,
+    sessions: Vec<Session>,
+    told: VecDeque<String>,
+    counts: Counts,
+    // Last: everything above lives in it.
+    place: crate::harness::Place,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    operations: u64,
+    done: BTreeMap<String, u64>,
+    refused: BTreeMap<String, u64>,
+    answers: u64,
+    fresh: u64,
+    stale: u64,
+    unknown: u64,
+    patience: u64,
+}
+
+impl Run {
+    pub(super) fn begin(name: &'static str, operations: u64) -> Self {
+        let number = |name| std::env::var(name).ok().map(|text| text.parse().expect("a number"));
+        let seed = number("STALED_FUZZ_SEED").unwrap_or_else(|| fastrand::u64(..));
+        let mut chance = Rng::with_seed(seed);
+        let place = crate::harness::Place::new();
+        let world = place.root.clone();
+        head::seed(&world);
+        layout::build(&world).expect("the world can be built");
+        let daemon = Daemon::start_with(&place.home, config());
+        let mut client = daemon.client();
+        let (places, commits) = (layout::places(&world), head::commits(&world));
+        let mut rescan = Rescan::of(&world.join("r"));
+        let names = (0..SESSIONS).map(|number| format!("session-{number}"));
+        let imagine = |name: String| Session::imagine(&name, &places, &mut rescan, &commits, &mut chance);
+        let sessions: Vec<Session> = names.map(imagine).collect();
+        for session in &sessions {
+            session.register(&mut client, &world.join("r"));
+        }
+        Self {
+            chance,
+            name,
+            seed,
+            left: number("STALED_FUZZ_OPS").unwrap_or(operations),
+            begun: Instant::now(),
+            client,
+            operator: Operator::start(&world),
+            daemon: Some(daemon),
+            world,
+            places,
+            commits,
+            sessions,
+            told: VecDeque::new(),
+            counts: Counts::default(),
+            place,
+        }
+    }
+
+    pub(super) fn goes_on(&self) -> bool {
+        self.left > 0
+    }
+
+    /// Now and then a session begins anew with other beliefs, so that watches come and go.
+    pub(super) fn perturb(&mut self) {
+        if self.chance.u8(..12) > 0 {
+            return;
+        }
+        let index = self.chance.usize(..SESSIONS);
+        let name = self.sessions[index].name.clone();
+        let mut rescan = Rescan::of(&self.world.join("r"));
+        let session = Session::imagine(&name, &self.places, &mut rescan, &self.commits, &mut self.chance);
+        if self.chance.bool() {
+            self.ask("context.drop", &json!({ "session": name }));
+        }
+        session.register(&mut self.client, &self.world.join("r"));
+        self.note(format!("{name} began anew"));
+        self.sessions[index] = session;
+    }
+
+    /// Has operations performed back to back. Returns when the last system call of the last one has returned.
+    pub(super) fn operate(&mut self, burst: usize) {
+        let operations: Vec<Operation> = (0..burst).map(|_| Operation::choose(&mut self.chance)).collect();
+        self.operator.send(&operations);
+        if burst > 1 && self.chance.bool() {
+            // Somebody who asks in the middle makes the verifiers hurry.
+            let session = self.chance.usize(..SESSIONS);
+            self.decide(session, 1);
+        }
+        self.await_done(operations);
+    }
+
+    /// Writes that touch no name, and so give a watch that was lost no chance to be made again.
+    pub(super) fn probe(&mut self) {
+        for _ in 0..self.chance.u8(..4) {
+            let operation = Operation::choose_write(&mut self.chance);
+            self.operator.send(std::slice::from_ref(&operation));
+            self.await_done(vec![operation]);
+            self.check_exactly();
+        }
+    }
+
+    /// The daemon goes away, things happen, and it comes back on the same state.
+    pub(super) fn restart_around(&mut self, burst: usize) {
+        self.note("the daemon stopped".to_owned());
+        if let Some(daemon) = self.daemon.take() {
+            daemon.stop();
+        }
+        let choose = if self.chance.bool() { Operation::choose } else { Operation::choose_sly };
+        let operations: Vec<Operation> = (0..burst).map(|_| choose(&mut self.chance)).collect();
+        self.operator.send(&operations);
+        self.await_done(operations);
+        let daemon = Daemon::start_with(&self.place.home, config());
+        self.client = daemon.client();
+        self.daemon = Some(daemon);
+        self.note("the daemon started".to_owned());
+    }
+
+    fn await_done(&mut self, operations: Vec<Operation>) {
+        for operation in operations {
+            let acknowledged = self.operator.acknowledgement();
+            self.counts.operations += 1;
+            self.left = self.left.saturating_sub(1);
+            let outcome =
+                if acknowledged == "done" { &mut self.counts.done } else { &mut self.counts.refused };
+            *outcome.entry(operation.kind()).or_default() += 1;
+            self.note(format!("#{} {operation:?} {acknowledged}", self.counts.operations));
+        }
+    }
+
+    fn note(&mut self, line: String) {
+        self.told.push_back(line);
+        if self.told.len() > TOLD {
+            self.told.pop_front();
+        }
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        let answer = self.client.ask(method, params).unwrap_or_else(|error| panic!("{method}: {error}"));
+        serde_json::from_str(&answer).expect("answers are JSON")
+    }
+
+    fn decide(&mut self, session: usize, deadline_ms: u64) -> Value {
+        let name = self.sessions[session].name.clone();
+        self.ask("decide", &json!({ "session": name, "rows": "stale", "deadline_ms": deadline_ms }))
+    }
+
+    fn status(&mut self, session: usize) -> Value {
+        let name = self.sessions[session].name.clone();
+        self.ask("status", &json!({ "session": name }))
+    }
+
+    /// One answer, soon; what it calls fresh must be. What is not verified yet may be unknown.
+    pub(super) fn check_hastily(&mut self) {
+        let session = self.chance.usize(..SESSIONS);
+        let deadline_ms = [1, 5, 50, 1_000][self.chance.usize(..4)];
+        let answer = self.decide(session, deadline_ms);
+        let mut rescan = Rescan::of(&self.world.join("r"));
+        self.compare(session, &answer, &mut rescan, false);
+    }
+
+    /// Every session, when all is verified: every row must be exactly right, in a `decide` or in a `status`.
+    pub(super) fn check_exactly(&mut self) {
+        let mut rescan = Rescan::of(&self.world.join("r"));
+        let decided = self.chance.usize(..SESSIONS);
+        for session in 0..SESSIONS {
+            let begun = Instant::now();
+            loop {
+                let answer =
+                    if session == decided { self.decide(session, 10_000) } else { self.status(session) };
+                let patient = begun.elapsed() < PATIENCE / 3;
+                if self.compare(session, &answer, &mut rescan, !patient) {
+                    break;
+                }
+                self.counts.patience += 1;
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+    }
+
+    /// Whether every row was decided. `last` says that it must be.
+    fn compare(&mut self, session: usize, answer: &Value, rescan: &mut Rescan, last: bool) -> bool {
+        let claimed = claims(answer);
+        let mut decided = true;
+        let mut wrong = None;
+        self.counts.answers += 1;
+        for belief in &self.sessions[session].beliefs {
+            let id = belief.place.id();
+            let claim = claimed.get(id.as_str()).unwrap_or(&Claim::Fresh);
+            match claim {
+                Claim::Fresh => self.counts.fresh += 1,
+                Claim::Stale(_) => self.counts.stale += 1,
+                Claim::Unknown(_) => self.counts.unknown += 1,
+            }
+            let now = rescan.content(&belief.place);
+            match judge(claim, &belief.seen, &now) {
+                Verdict::True => {}
+                Verdict::Undecided if !last => decided = false,
+                verdict => {
+                    let seen = &belief.seen;
+                    wrong.get_or_insert(format!(
+                        "{verdict:?}: {id}\n  claimed {claim:?}\n  saw {seen:?}\n  disk {now:?}"
+                    ));
+                }
+            }
+        }
+        if let Some(wrong) = wrong {
+            self.fail(session, &wrong, answer);
+        }
+        decided
+    }
+
+    fn fail(&self, session: usize, wrong: &str, answer: &Value) -> ! {
+        let Self { seed, name, counts, .. } = self;
+        let operations = counts.operations;
+        let told: Vec<&str> = self.told.iter().map(String::as_str).collect();
+        panic!(
+            "{wrong}\nin {} after operation {operations}, seed {seed}; the last of them:\n{}\n{}\nrun again: \
+             STALED_FUZZ_SEED={seed} STALED_FUZZ_OPS={} cargo test --test staled adversary::{name} -- --exact --nocapture",
+            self.sessions[session].name,
+            told.join("\n"),
+            answer["clock"],
+            operations + self.left,
+        );
+    }
+
+    /// Says how much was checked.
+    pub(super) fn end(self) {
+        let Self { name, seed, begun, counts, .. } = self;
+        let seconds = begun.elapsed().as_secs_f32();
+        let Counts { operations, answers, fresh, stale, unknown, patience, .. } = counts;
+        let said = format!(
+            "{name}: seed {seed}, {operations} operations in {seconds:.1} s, {answers} answers, {fresh} fresh claims \
+             checked, {stale} stale, {unknown} unknown, {patience} answers asked for again\n  done {:?}\n  refused {:?}\n",
+            counts.done, counts.refused,
+        );
+        std::io::stderr().write_all(said.as_bytes()).expect("stderr is there");
+        if operations >= 10_000 {
+            let kinds = counts.done.len();
+            assert!(kinds >= 30, "only {kinds} kinds of operations were ever done: {:?}", counts.done);
+        }
+    }
+}
+
+/// The deadline of `status` is the configured one.
+fn config() -> Config {
+    let mut config = Config::default();
+    config.decision.deadline_ms = 10_000;
+    config
+}
+
+/// The second process.
+struct Operator {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Operator {
+    fn start(world: &std::path::Path) -> Self {
+        let mut child = Command::new(std::env::current_exe().expect("this binary has a path"))
+            .args(["--exact", "adversary::operator::operate", "--nocapture", "--test-threads=1"])
+            .env(WORLD, world)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the operator can be started");
+        let input = child.stdin.take().expect("it is piped");
+        let output = BufReader::new(child.stdout.take().expect("it is piped"));
+        Self { child, input, output }
+    }
+
+    fn send(&mut self, operations: &[Operation]) {
+        for operation in operations {
+            let line = serde_json::to_string(operation).expect("operations are JSON") + "\n";
+            self.input.write_all(line.as_bytes()).expect("the operator listens");
+        }
+    }
+
+    fn acknowledgement(&mut self) -> String {
+        loop {
+            let mut line = String::new();
+            let read = self.output.read_line(&mut line).expect("the operator speaks");
+            assert!(read > 0, "the operator ended");
+            if let Some(outcome) =
+                line.strip_prefix(ACK).or_else(|| line.split_once(ACK).map(|(_, rest)| rest))
+            {
+                return outcome.trim_end().to_owned();
+            }
+        }
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        // It is ours alone, and has nothing to lose.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

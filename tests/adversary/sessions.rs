@@ -1,0 +1,77 @@
+//! Sessions over the places, each with baselines of its own.
+
+use super::layout::{Place, VERSIONS, content};
+use super::oracle::{Content, Rescan};
+use crate::harness::ask;
+use fastrand::Rng;
+use serde_json::{Value, json};
+use staled::client::Client;
+use staled::world::digest::blake3;
+use std::path::Path;
+
+/// One belief of one session.
+pub(super) struct Belief {
+    pub(super) place: Place,
+    pub(super) seen: Content,
+    critical: bool,
+}
+
+pub(super) struct Session {
+    pub(super) name: String,
+    pub(super) beliefs: Vec<Belief>,
+}
+
+impl Session {
+    /// Beliefs in most of the places: most in what stands there now, the others in some version.
+    pub(super) fn imagine(
+        name: &str,
+        places: &[Place],
+        rescan: &mut Rescan,
+        commits: &[String],
+        chance: &mut Rng,
+    ) -> Self {
+        let share = chance.u8(6..=10);
+        let chosen: Vec<&Place> = places.iter().filter(|_| chance.u8(..10) < share).collect();
+        let mut imagine = |place: &Place| {
+            let now = rescan.content(place);
+            let seen = imagined(place, now, commits, chance);
+            Belief { place: place.clone(), seen, critical: chance.bool() }
+        };
+        let mut beliefs: Vec<Belief> = chosen.into_iter().map(&mut imagine).collect();
+        if beliefs.is_empty() {
+            beliefs.push(imagine(&places[0]));
+        }
+        Self { name: name.to_owned(), beliefs }
+    }
+
+    pub(super) fn register(&self, client: &mut Client, root: &Path) {
+        let (heads, files): (Vec<_>, Vec<_>) =
+            self.beliefs.iter().partition(|belief| belief.place.kind == "git_head");
+        let results: Vec<Value> = files.into_iter().map(|belief| told(belief, "id")).collect();
+        let invariants: Vec<Value> = heads.into_iter().map(|belief| told(belief, "name")).collect();
+        let context = json!({
+            "session": self.name, "root": root, "results": results, "invariants": invariants, "replace": true
+        });
+        ask(client, "context.register", &context);
+    }
+}
+
+fn imagined(place: &Place, now: Content, commits: &[String], chance: &mut Rng) -> Content {
+    let believes_now = chance.u8(..4) > 0;
+    match (place.kind, now) {
+        ("absent", _) => Content::Nothing,
+        ("git_head", now @ Content::Commit(Some(_))) if believes_now => now,
+        ("git_head", _) => Content::Commit(Some(commits[chance.usize(..commits.len())].clone())),
+        (_, now @ Content::Bytes(_)) if believes_now => now,
+        _ => Content::Bytes(blake3(&content(chance.u8(..VERSIONS))).to_string()),
+    }
+}
+
+fn told(belief: &Belief, name: &str) -> Value {
+    let Belief { place, seen, critical } = belief;
+    let mut told = json!({ name: place.id(), "source": place.source(), "critical": critical });
+    if let Content::Bytes(digest) | Content::Commit(Some(digest)) = seen {
+        told["digest"] = json!(digest);
+    }
+    told
+}
