@@ -263,6 +263,22 @@ fn without_a_claim_the_look_at_registration_stands_in_and_says_so() {
     assert_ne!(cause(&decide(&daemon, "s"), "none"), "fresh");
 }
 
+/// What stands in for the client is what is there now, not what somebody else's session last heard of it.
+#[test]
+fn a_baseline_is_taken_behind_everything_that_happened_before() {
+    let place = Place::new();
+    place.write("a", "0");
+    let daemon = Daemon::start(&place.home);
+    register(&daemon, &place, "other", &json!([file("a", "0")]));
+    for round in 0..200 {
+        place.write("a", &format!("text {round}"));
+        let result = json!([{ "id": "a", "source": { "kind": "file", "path": "a" } }]);
+        let told = register(&daemon, &place, "s", &result);
+        assert_eq!(told["results"][0]["status"], "fresh", "round {round}: {told}");
+        assert_eq!(decide(&daemon, "s")["transition"], "resume", "round {round}");
+    }
+}
+
 #[test]
 fn a_name_is_made_and_the_user_is_known_when_nobody_says() {
     let place = Place::new();

@@ -298,6 +298,36 @@ fn what_happened_while_nobody_looked_is_seen() {
     }
 }
 
+/// A registration that was journaled and never answered: what is on disk by now is not what the agent saw then.
+#[test]
+fn a_baseline_that_was_never_taken_is_not_taken_later() {
+    use staled::store::journal::Journal;
+    use staled::store::record::Record;
+    let place = Place::new();
+    place.write("a", "1");
+    let daemon = Daemon::start(&place.home);
+    register(&daemon, &place, "s", &json!([{ "id": "a", "source": { "kind": "file", "path": "a" } }]));
+    daemon.stop();
+    let folder = place.home.join("state/journal");
+    let mut last = Vec::new();
+    let mut keep = |_, payload: &[u8]| {
+        if payload.starts_with(b"{\"told\"") {
+            last = payload.to_vec();
+        }
+        Ok(())
+    };
+    let (mut journal, _) = Journal::open(&folder, [0; 16], &mut keep).expect("a journal");
+    Record::from_bytes(&last).expect("what was told");
+    journal.append(&last).expect("a record");
+    drop(journal);
+    place.write("a", "2");
+    let daemon = Daemon::start(&place.home);
+    let report = decide(&daemon, "s");
+    assert_ne!(cause(&report, "a"), "fresh", "{report}");
+    place.write("a", "3");
+    assert_ne!(cause(&decide(&daemon, "s"), "a"), "fresh");
+}
+
 #[test]
 fn torn_ends_are_cut_and_said() {
     let place = Place::new();

@@ -53,9 +53,14 @@ impl Daemon {
         ask(&mut self.client(), method, params)
     }
 
-    /// Stops the daemon and waits for its end.
+    /// Stops the daemon and waits for its end, and until nobody holds its locks: a process that another test was just
+    /// starting has copies of them between its fork and the end of its exec.
     pub(crate) fn stop(mut self) {
         self.end();
+        let (state, runtime) = (&self.folders.state, &self.folders.runtime);
+        for lock in [state.join("lock"), state.join("index/db"), runtime.join("staled.lock")] {
+            wait_until("nobody holds the lock", || is_free(&lock));
+        }
     }
 
     fn end(&mut self) {
@@ -73,6 +78,12 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+fn is_free(path: &Path) -> bool {
+    let Ok(file) = std::fs::File::open(path) else { return true };
+    // Unlocked by name, which frees it for every copy of the handle.
+    file.try_lock().is_ok() && file.unlock().is_ok()
 }
 
 /// Asks, and takes the answer apart; a refusal fails the test. Every report passes the gate.
