@@ -1,10 +1,11 @@
 //! `serve`: the daemon as a process of its own, from its first line to its last.
 
 use super::{Run, program, staled};
-use crate::harness::{Place, wait_until};
+use crate::harness::{PATIENCE, Place, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -28,9 +29,15 @@ struct Serving {
 
 impl Serving {
     fn start(place: &Place, args: &[&str]) -> Self {
+        Self::start_under(place, args, &[])
+    }
+
+    /// With these variables, which systemd would set.
+    fn start_under(place: &Place, args: &[&str], variables: &[(&str, &Path)]) -> Self {
         let log = place.home.with_file_name("serve.log");
         let stderr = std::fs::File::create(&log).expect("a file");
         let child = program(place)
+            .envs(variables.iter().copied())
             .args(["serve", "--state"])
             .arg(state(place))
             .args(args)
@@ -99,6 +106,38 @@ fn it_serves_in_folders_of_its_own_and_ends_on_sigterm() {
     assert_eq!(daemon.ends(), 0);
     assert!(begun.elapsed() < Duration::from_secs(10));
     assert!(!daemon.socket.exists() && !daemon.said().contains('\u{1b}'));
+}
+
+#[test]
+fn systemd_is_told_when_it_is_ready_and_when_it_stops() {
+    let place = Place::new();
+    let path = place.root.join("notify");
+    let systemd = UnixDatagram::bind(&path).expect("a datagram socket");
+    systemd.set_read_timeout(Some(PATIENCE)).expect("a bound");
+    let told = || {
+        let mut message = [0; 256];
+        let len = systemd.recv(&mut message).expect("systemd is told");
+        String::from_utf8_lossy(&message[..len]).into_owned()
+    };
+    let mut daemon = Serving::start_under(&place, &[], &[("NOTIFY_SOCKET", &path)]);
+    assert_eq!(told().trim(), "READY=1");
+    daemon.signal(Signal::TERM);
+    assert_eq!(told().trim(), "STOPPING=1");
+    assert_eq!(daemon.ends(), 0);
+}
+
+#[test]
+fn a_log_that_was_renamed_away_is_followed_on_sigusr1() {
+    let place = Place::new();
+    let daemon = Serving::start(&place, &[]);
+    let log = state(&place).join("decisions.jsonl");
+    std::fs::rename(&log, log.with_extension("old")).expect("it is renamed");
+    daemon.signal(Signal::USR1);
+    wait_until("the log is there again", || {
+        std::fs::read_to_string(&log).is_ok_and(|log| log.ends_with('\n'))
+    });
+    let first = std::fs::read_to_string(&log).expect("it is there");
+    assert!(first.contains("\"event\":\"log_continued\""), "{first}");
 }
 
 #[test]
