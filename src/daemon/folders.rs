@@ -28,7 +28,7 @@ pub enum FolderError {
     /// Nothing says where it should be.
     #[error("nowhere to put the {what} folder: set {variable}, or HOME")]
     Nowhere {
-        /// `state` or `runtime`.
+        /// Which folder.
         what: &'static str,
         /// The variable that would say.
         variable: &'static str,
