@@ -43,6 +43,12 @@ pub enum ClientError {
         /// Why.
         source: io::Error,
     },
+    /// It takes longer than anything should.
+    #[error("the daemon at {} did not answer within {} s; `staled status` shows how it is", socket.display(), ANSWER_TIMEOUT.as_secs())]
+    Late {
+        /// Where.
+        socket: PathBuf,
+    },
     /// The daemon answered what cannot be an answer.
     #[error("the daemon answered what is not an answer: {0}")]
     Nonsense(String),
@@ -78,7 +84,12 @@ impl Client {
         let mut line = request::line(id, method, params);
         line.push('\n');
         let socket = self.socket.clone();
-        let broken = |source| ClientError::Broken { socket: socket.clone(), source };
+        let broken = |source: io::Error| match source.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                ClientError::Late { socket: socket.clone() }
+            }
+            _ => ClientError::Broken { socket: socket.clone(), source },
+        };
         // A line or a connection that is refused is closed while we may still be writing; why stands in the answer.
         let sent = self.writer.write_all(line.as_bytes());
         let mut answer = String::new();
@@ -110,7 +121,10 @@ fn trust(socket: &Path, stream: &UnixStream) -> Result<(), String> {
         return Err(format!("its folder belongs to uid {}", found.uid()));
     }
     if found.mode() & 0o022 != 0 {
-        return Err(format!("others may write to its folder (mode {:o})", found.mode() & 0o7777));
+        return Err(format!(
+            "others may write to its folder (mode {:o}); chmod 700 it",
+            found.mode() & 0o7777
+        ));
     }
     Ok(())
 }

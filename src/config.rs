@@ -246,6 +246,23 @@ impl Config {
         }
     }
 
+    /// The keys in which `new` differs and that count from the next start only: what was built from them stands.
+    #[must_use]
+    pub fn kept_until_restart(&self, new: &Self) -> Vec<&'static str> {
+        let (a, b) = (&self.verify, &new.verify);
+        let differs = [
+            ("verify.threads", a.threads != b.threads),
+            ("verify.big_file_bytes", a.big_file_bytes != b.big_file_bytes),
+            ("verify.racy_local_ms", a.racy_local_ms != b.racy_local_ms),
+            ("verify.racy_other_ms", a.racy_other_ms != b.racy_other_ms),
+            ("verify.retry_ms", a.retry_ms != b.retry_ms),
+            ("verify.cookie_ms_max", a.cookie_ms_max != b.cookie_ms_max),
+            ("server.connections_max", self.server.connections_max != new.server.connections_max),
+            ("log.level", self.log.level != new.log.level),
+        ];
+        differs.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+    }
+
     /// What the world needs to know.
     #[must_use]
     pub fn world_options(&self) -> WorldOptions {
@@ -274,8 +291,10 @@ impl Config {
 }
 
 fn usual_places() -> Vec<PathBuf> {
-    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
-    let user = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or(home);
+    // A variable that is empty counts as not set.
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = || variable("HOME").map(|home| home.join(".config"));
+    let user = variable("XDG_CONFIG_HOME").or_else(home);
     let user = user.map(|folder| folder.join("staled/config.toml"));
     user.into_iter().chain([PathBuf::from("/etc/staled/config.toml")]).collect()
 }

@@ -69,6 +69,11 @@ impl Home {
 
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
+        // Where cargo was told to build elsewhere, the README's `target/release` is there.
+        if let Some(target) = std::env::var_os("CARGO_TARGET_DIR") {
+            let path = std::env::var("PATH").unwrap();
+            command.env("PATH", format!("{}/release:{path}", PathBuf::from(target).display()));
+        }
         command
             .env("XDG_RUNTIME_DIR", &self.runtime)
             .env("XDG_STATE_HOME", &self.state)

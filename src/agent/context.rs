@@ -66,6 +66,7 @@ pub fn context(
     let context = Context {
         session: session.or_else(|| transcript.session_id.clone()),
         agent: Some("claude-code".to_owned()),
+        captured_at: results.iter().filter_map(|told| told.captured_at.clone()).max(),
         root: Some(places.root.into()),
         goal: goal.map(|statement| Goal { statement, ..Goal::default() }),
         results,
@@ -189,21 +190,18 @@ impl Import<'_> {
     }
 
     fn head(&mut self) -> Option<Belief> {
-        let digest = match git::head(self.places.root).head {
-            Head::Commit { commit, .. } => commit.to_string(),
-            Head::Unborn { .. } => "unborn".to_owned(),
-            Head::NoRepository | Head::Unreadable { .. } => {
-                self.notes.no_repository = true;
-                return None;
-            }
-        };
+        if let Head::NoRepository | Head::Unreadable { .. } = git::head(self.places.root).head {
+            self.notes.no_repository = true;
+            return None;
+        }
         let source = Source {
             kind: "git_head".to_owned(),
             path: Some(WirePath(PathBuf::from("."))),
             policy: Some("relevant".to_owned()),
             what: None,
         };
-        Some(Belief { digest: Some(digest), ..invariant("git_head", source) })
+        // Without a digest: the agent did not say, so the daemon's own look stands in and the answer shows that it does.
+        Some(invariant("git_head", source))
     }
 
     fn lockfiles(&self) -> Vec<Belief> {

@@ -4,8 +4,8 @@
 //! what a line says: lines that make no sense are counted, shapes that are unknown become doubt. Only a file that
 //! cannot be read at all is an error, and it names the file.
 //!
-//! Deliberately absent: the disk that the transcript speaks of, and the clock. Whether a belief still holds is for the
-//! caller to find out.
+//! Deliberately absent: the clock, and any judgement. Whether a belief still holds is for the daemon to find out; the
+//! disk that the transcript speaks of is read in one file, [`context`], which says what for.
 
 pub mod claude_code;
 pub mod context;

@@ -51,6 +51,8 @@ pub struct Transcript {
     pub mentioned: Vec<PathBuf>,
     /// Where the last line starts when it is not complete yet, in bytes of the unpacked text.
     pub incomplete_tail: Option<u64>,
+    /// It holds a conversation that can be read. Without one nothing is known of what its session believes.
+    pub conversation: bool,
     /// What the reader of the transcript should know, as sentences.
     pub warnings: Vec<String>,
 }

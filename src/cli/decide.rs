@@ -33,7 +33,7 @@ pub(super) struct Args {
     /// Which rows the report lists
     #[arg(long, value_enum, default_value_t = Rows::All)]
     rows: Rows,
-    /// How long to wait for verification, in milliseconds
+    /// How long to wait for verification, in milliseconds, up to `decision.deadline_ms_max` [default: `decision.deadline_ms`]
     #[arg(long, value_name = "N")]
     deadline_ms: Option<u64>,
     /// Judge a context by one plain rescan, without a daemon and without its log

@@ -12,6 +12,9 @@ use std::path::{Component, Path, PathBuf};
 
 /// Register what an agent's transcript shows that its session believes
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  staled import claude-code session.jsonl --root ~/app")]
 pub(super) struct Args {
     #[command(subcommand)]
     agent: Agent,
@@ -30,7 +33,10 @@ Example:
   staled import claude-code session.jsonl.gz --root /tmp/replay --rebuild
 
 What the agent saw is the baseline, never what is on the disk now: a file that differs is stale from
-the start. A file that the transcript shows only in part takes what is on the disk as its baseline.")]
+the start. A file that the transcript shows only in part takes what is on the disk as its baseline, and
+so do HEAD and the lockfiles in DIR, which no agent reads and every agent relies on.
+
+Importing a session again replaces what was registered under its name.")]
 struct ImportArgs {
     /// The transcript
     #[arg(value_name = "FILE")]
@@ -62,6 +68,11 @@ fn parse_map(text: &str) -> Result<(PathBuf, PathBuf), String> {
 pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
     let Agent::ClaudeCode(args) = &args.agent;
     let transcript = agent::open(&args.file).map_err(Stop::failed)?;
+    if !transcript.conversation {
+        // A context of HEAD and lockfiles alone would resume whatever the session believed.
+        let why = transcript.warnings.join("; ");
+        return Err(Stop::failed(format!("{}: {why}", super::input::name(&args.file))));
+    }
     let root = root(&args.root, args.rebuild)?;
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let places = Places {

@@ -1,7 +1,7 @@
 //! `list`: every session that the daemon holds.
 
 use super::paint::Tone;
-use super::shell::{Done, Shell};
+use super::shell::{Done, Shell, Stop};
 use super::table::{Cell, Table};
 use super::words::{list, number, path, text, to_the_second};
 use crate::protocol::path::WirePath;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Example:
   staled list
-  staled list --root \"$PWD\" --json | jq -r '.sessions[].session'")]
+  staled list --root . --json | jq -r '.sessions[].session'")]
 pub(super) struct Args {
     /// Only sessions of this root
     #[arg(long, value_name = "DIR")]
@@ -25,14 +25,21 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
-    let ask = List { root: args.root.clone().map(WirePath), user: args.user.clone() };
+    // The daemon knows roots as absolute paths.
+    let root = args.root.as_deref().map(std::path::absolute).transpose().map_err(Stop::failed)?;
+    let ask = List { root: root.map(WirePath), user: args.user.clone() };
     let answer = shell.ask("context.list", &ask)?;
     let sessions = list(&answer.value, "sessions");
     if answer.printed {
         return Ok(0);
     }
     if sessions.is_empty() {
-        shell.out.talk("no sessions are registered; `staled register FILE` adds one");
+        let all = args.root.is_none() && args.user.is_none();
+        shell.out.talk(if all {
+            "no sessions are registered; `staled register FILE` adds one"
+        } else {
+            "no registered session fits; `staled list` shows all"
+        });
         return Ok(0);
     }
     let mut table =

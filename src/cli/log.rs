@@ -25,8 +25,8 @@ enum Command {
 /// Check every line of the decision log against the one before it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 verified, and the receipt is in the chain; 1 broken, or not readable; 2 only a torn last line;
-3 verified, but without a receipt nobody can tell whether lines are missing at the end.
+Exit codes: 0 verified, and the receipt is in the chain; 1 broken, or not readable, or the receipt is not in it;
+2 only a torn last line, or a wrong command line; 3 verified, but without a receipt nobody can tell whether lines are missing at the end.
 
 Example:
   staled log verify

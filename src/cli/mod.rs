@@ -4,7 +4,7 @@
 //! goes away ends the program quietly. Exit codes: 0 done, 1 a negative answer, 2 it could not be done; `decide`,
 //! `log verify` and `serve` have codes of their own, which their `--help` tells.
 //!
-//! A new command is one file, one variant here and one line in [`Command::run`].
+//! A new command is one file, one variant here and one line in `Command::run`.
 
 mod check;
 mod completions;

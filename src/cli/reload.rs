@@ -1,18 +1,26 @@
 //! `reload`: have the daemon read its configuration again.
 
 use super::shell::{Done, Shell};
-use serde_json::json;
+use super::words::list;
+use serde_json::{Value, json};
 
 /// Have the daemon read its configuration again; a bad file is refused and the old one stays
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+What stands under [verify], server.connections_max and log.level count from the next start; the other keys of [server],
+save drain_timeout_ms, for new connections; everything else at once.
+
 Example:
   staled reload")]
 pub(super) struct Args {}
 
 pub(super) fn run(_: &Args, shell: &mut Shell) -> Done {
-    if !shell.ask("reload", &json!({}))?.printed {
+    let answer = shell.ask("reload", &json!({}))?;
+    if !answer.printed {
         shell.out.line("the configuration is reloaded")?;
+        shell.out.flush()?;
+        let kept = list(&answer.value, "at_next_start").iter().filter_map(Value::as_str);
+        kept.for_each(|key| shell.out.talk(&format!("note: {key} counts from the next start")));
     }
     Ok(0)
 }

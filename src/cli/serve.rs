@@ -16,19 +16,21 @@ const BAD_CONFIG: u8 = 78;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes: 0 stopped as asked (SIGTERM, SIGINT, `staled stop`), 2 it cannot run, 78 the configuration is not usable.
-SIGHUP reloads the configuration, SIGUSR1 opens the decision log again.
+SIGHUP reloads the configuration (see `staled reload --help`), SIGUSR1 opens the decision log again.
 
 Example:
   staled serve
-  staled serve --state ~/trial/state --runtime ~/trial/run --config staled.toml")]
+  staled serve --state ~/trial --config staled.toml
+  staled --socket ~/trial/run/staled.sock status")]
 pub(super) struct Args {
-    /// The configuration [default: ~/.config/staled/config.toml, /etc/staled/config.toml]
+    /// The configuration [default: `$XDG_CONFIG_HOME/staled/config.toml`, or below ~/.config, or below /etc]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where journal, index and decision log are [default: ~/.local/state/staled]
+    /// Where journal, index and decision log are [default: `$XDG_STATE_HOME/staled`, or ~/.local/state/staled]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Where the socket is [default: `$XDG_RUNTIME_DIR/staled`; below the state folder when --state is given]
+    /// Where the socket is [default: the folder of --socket, or `$XDG_RUNTIME_DIR/staled`; with --state, or without that
+    /// variable, `run` in the state folder]
     #[arg(long, value_name = "DIR")]
     runtime: Option<PathBuf>,
 }

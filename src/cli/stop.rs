@@ -13,6 +13,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Stop the daemon and wait for its end
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+Under systemd the unit starts it anew; there, use `systemctl --user stop staled`.
+
 Example:
   staled stop && staled serve")]
 pub(super) struct Args {}

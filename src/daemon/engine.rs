@@ -402,6 +402,11 @@ impl Engine {
                 .push(format!("{} sources cannot be verified; see `staled status SESSION`", unknown.len()));
         }
         problems.extend(self.log.failed());
+        problems.extend(self.ledger.failed().map(|why| {
+            format!(
+                "the journal could not be synced ({why}), so nothing new is taken; make room and start again"
+            )
+        }));
         problems
     }
 }

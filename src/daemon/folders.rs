@@ -28,7 +28,7 @@ pub enum FolderError {
     /// Nothing says where it should be.
     #[error("nowhere to put the {what} folder: set {variable}, or HOME")]
     Nowhere {
-        /// `state` or `runtime`.
+        /// Which folder.
         what: &'static str,
         /// The variable that would say.
         variable: &'static str,
@@ -129,7 +129,7 @@ fn lock(folder: &Path, name: &str) -> Result<File, FolderError> {
             Ok(()) => return Ok(lock),
             // One that is just ending, or a child of its process that has not yet executed, holds it a moment longer.
             Err(TryLockError::WouldBlock) if begun.elapsed() < LOCK_PATIENCE => {
-                std::thread::sleep(LOCK_PAUSE)
+                std::thread::sleep(LOCK_PAUSE);
             }
             Err(TryLockError::WouldBlock) => return Err(FolderError::Taken { path: folder.to_owned() }),
             Err(TryLockError::Error(source)) => return Err(io(source)),

@@ -1,7 +1,8 @@
 //! The process: composition, order, shutdown.
 //!
 //! Everything that can fail is constructed before anything is started. What a crash left behind is healed by the
-//! ordinary start. Serving begins when every watch is armed and every source has been looked at once.
+//! ordinary start. The socket is served at once, and a decision asks for its own session's looks first; systemd is told
+//! that the daemon is ready only when every watch is armed and every source has been looked at once.
 
 mod clock;
 mod connection;
@@ -31,6 +32,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
+
+/// What the engine gets beyond the bound of a drain.
+const ENGINE_GRACE: Duration = Duration::from_secs(1);
 
 /// Ends the process.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +89,7 @@ pub(crate) struct Daemon {
     engine: EngineHandle,
     log: Log,
     config: RwLock<Arc<Config>>,
+    started_with: Arc<Config>,
     folders: Folders,
     config_file: Option<PathBuf>,
     started: Instant,
@@ -100,13 +105,15 @@ impl Daemon {
         self.config().policy(&self.folders.state)
     }
 
-    /// Reads the configuration again. A bad file is refused and the old one stays.
-    fn reload(&self) -> Result<(), crate::config::ConfigError> {
+    /// Reads the configuration again. A bad file is refused and the old one stays. Returns the keys that differ from
+    /// those the daemon was started with and count from the next start only.
+    fn reload(&self) -> Result<Vec<&'static str>, crate::config::ConfigError> {
         let config = Config::load(self.config_file.as_deref())?;
+        let kept = self.started_with.kept_until_restart(&config);
         self.log.configure(config.log.sync, Duration::from_millis(config.log.sync_interval_ms));
         *self.config.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(config);
-        tracing::info!("configuration reloaded");
-        Ok(())
+        tracing::info!(at_next_start = ?kept, "configuration reloaded");
+        Ok(kept)
     }
 }
 
@@ -170,10 +177,12 @@ async fn live(
     let listener = server::bind(&folders)?;
     let (engine, handle) = Engine::new(index, ledger, world, wake, log.clone(), &config);
     let engine = tokio::spawn(engine.run(checks));
+    let config = Arc::new(config);
     let daemon = Arc::new(Daemon {
         engine: handle,
         log,
-        config: RwLock::new(Arc::new(config)),
+        config: RwLock::new(Arc::clone(&config)),
+        started_with: config,
         folders,
         config_file,
         started: Instant::now(),
@@ -216,13 +225,16 @@ async fn serve(
     }
     systemd::stopping();
     tracing::info!("stopping");
+    // One bound for both: the connections first, the engine with what is left.
     let bound = Duration::from_millis(daemon.config().server.drain_timeout_ms);
-    if tokio::time::timeout(bound, &mut server).await.is_err() {
+    let by = tokio::time::Instant::now() + bound;
+    if tokio::time::timeout_at(by, &mut server).await.is_err() {
         tracing::warn!(bound_ms = bound.as_millis() as u64, "requests were still unanswered at the bound");
         server.abort();
     }
     daemon.engine.stop();
-    let ended = tokio::time::timeout(bound, engine).await;
+    // Even with nothing left of the bound the engine gets a moment: it has only its index to flush.
+    let ended = tokio::time::timeout_at(by + ENGINE_GRACE, engine).await;
     drop(signals);
     ended.map_or(Ok(()), flatten)
 }

@@ -52,7 +52,8 @@ pub(super) async fn serve(daemon: Arc<Daemon>, listener: StdListener, mut stop: 
             return;
         }
     };
-    let places = Arc::new(Semaphore::new(daemon.config().server.connections_max));
+    let max = daemon.config().server.connections_max;
+    let places = Arc::new(Semaphore::new(max));
     let refusals = Arc::new(Semaphore::new(REFUSED_AT_ONCE));
     let mut connections = JoinSet::new();
     loop {
@@ -71,7 +72,6 @@ pub(super) async fn serve(daemon: Arc<Daemon>, listener: StdListener, mut stop: 
                 drop(place);
             });
         } else {
-            let max = daemon.config().server.connections_max;
             connections.spawn(async move {
                 refuse(stream, max).await;
                 drop(refusal);

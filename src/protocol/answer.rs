@@ -141,9 +141,9 @@ pub struct SessionStatus<'answer> {
     pub clock: ClockOut<'answer>,
     /// How many rows are in which state.
     pub counts: Counts,
-    /// Rows that are not fresh or have news.
+    /// Every row, by its number; those that are not fresh say why.
     pub rows: Vec<Row<'answer>>,
-    /// How the rows are watched.
+    /// How the rows are watched; those that are volatile or unknown are not counted.
     pub coverage: Coverage,
 }
 
@@ -159,13 +159,13 @@ pub struct Coverage {
 /// `status` of the daemon.
 #[derive(Debug, Serialize)]
 pub struct Health<'answer> {
-    /// `ok`, or what is wrong.
+    /// `ok`, or `degraded` when there are problems.
     pub health: &'answer str,
     /// The program's version.
     pub version: &'static str,
     /// The daemon's process id.
     pub pid: u32,
-    /// Seconds since it began to serve.
+    /// Seconds since it was started.
     pub uptime_s: u64,
     /// The clock of the answer.
     pub clock: ClockOut<'answer>,

@@ -91,7 +91,7 @@ pub struct Belief {
     pub captured_at: Option<String>,
     /// What it rests on.
     pub source: Source,
-    /// What the agent saw: `blake3:…`, `sha256:…`, `git:…`; for `git_head` a commit id.
+    /// What the agent saw: `blake3:…`, `sha256:…`, `git:…`; for `git_head` a commit id, or `unborn` where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// What the agent saw, as text or base64; hashed and forgotten.
@@ -126,7 +126,7 @@ pub struct Source {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fact {
-    /// Made from its place when missing.
+    /// The statement itself when missing: told again, the fact replaces itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The statement.

@@ -41,7 +41,11 @@ impl Refusal {
     #[must_use]
     pub fn method_not_found(method: &str) -> Self {
         let method: String = method.chars().take(100).collect();
-        Self { code: -32601, message: format!("there is no method {method:?}"), data: None }
+        Self {
+            code: -32601,
+            message: format!("there is no method {method:?}; hello says which there are"),
+            data: None,
+        }
     }
 
     /// The parameters do not fit the method.

@@ -21,7 +21,8 @@ use std::path::Path;
 pub const SCHEMA: &str = "jm-labs.session-lifecycle-management.report.v1";
 /// Name of the skill that the contract belongs to.
 pub const SKILL: &str = "session-lifecycle-management";
-/// The checks that the daemon's gate runs on every report before it leaves.
+/// The names that the public contract wants listed, all of them, in every report that passed. What is checked before a
+/// report of ours leaves stands in [`admission`](super::admission).
 pub const CHECKS: [&str; 8] = [
     "assets",
     "deterministic_scripts",

@@ -171,6 +171,9 @@ impl Request {
     /// Parses a request line. `Err` carries the answer to a line that has no usable id.
     pub fn parse(line: &[u8]) -> Result<Self, Refusal> {
         let text = std::str::from_utf8(line).map_err(Refusal::parse)?;
+        if text.trim_start().starts_with('[') {
+            return Err(Refusal::invalid_request("batches are not taken; send one object a line"));
+        }
         let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|error| {
             if error.is_data() { Refusal::invalid_request(error) } else { Refusal::parse(error) }
         })?;

@@ -190,6 +190,12 @@ impl Ledger {
         Ok(seq)
     }
 
+    /// The sync error that is final for the current segment, if there was one.
+    #[must_use]
+    pub fn failed(&self) -> Option<String> {
+        self.watched.failed().map(|error| error.to_string())
+    }
+
     /// Calls `done` when everything written so far is on disk, or never will be.
     pub fn sync(&self, done: Done) {
         self.watched.sync_soon(done);

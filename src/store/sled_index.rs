@@ -132,7 +132,7 @@ fn open_patiently(folder: &Path) -> sled::Result<SledIndex> {
     loop {
         match open_here(folder) {
             Err(error) if is_locked(&error) && begun.elapsed() < LOCK_PATIENCE => {
-                std::thread::sleep(LOCK_PAUSE)
+                std::thread::sleep(LOCK_PAUSE);
             }
             opened => return opened,
         }

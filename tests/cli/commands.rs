@@ -92,6 +92,30 @@ fn list_and_drop() {
 }
 
 #[test]
+fn list_takes_a_root_as_it_is_called_here() {
+    let scene = Scene::new();
+    assert_eq!(scene.json(&["list", "--root", "."])["sessions"][0]["session"], "s");
+    let none = scene.run(&["list", "--root", "src"]).ok();
+    assert!(none.out.is_empty() && none.err.contains("no registered session fits"), "{none:?}");
+}
+
+/// Registered, it would be a context of HEAD and lockfiles alone, which resumes whatever the session believed.
+#[test]
+fn what_is_no_transcript_registers_nothing() {
+    let scene = Scene::new();
+    for (text, said) in [
+        ("{\"timestamp\":\"t\",\"type\":\"session_meta\",\"payload\":{}}\n", "Codex"),
+        ("# a page\n", "no conversation"),
+    ] {
+        let file = scene.place.home.with_file_name("session.jsonl");
+        std::fs::write(&file, text).expect("a file");
+        let file = file.to_str().expect("UTF-8");
+        scene.run(&["import", "claude-code", file, "--root", ".", "--session", "s"]).fails(2, said);
+        assert_eq!(scene.json(&["list"])["sessions"][0]["counts"]["results"], 2, "{said}");
+    }
+}
+
+#[test]
 fn tail_shows_the_last_decisions_one_a_line() {
     let scene = Scene::new();
     scene.run(&["decide", "s"]).ok();

@@ -28,9 +28,13 @@ fn a_good_file_counts_and_a_bad_one_is_refused() {
         ask(client, "decide", &json!({ "session": "s", "deadline_ms": 10_000 }))["reason"]["code"].clone()
     };
     assert_eq!(decide(client), "valid");
-    std::fs::write(&file, "[decision]\nscratchpad_bytes_max = 5\n[log]\nsync = \"always\"\n")
-        .expect("a file");
-    ask(client, "reload", &json!({}));
+    let text = "[decision]\nscratchpad_bytes_max = 5\n[log]\nsync = \"always\"\nlevel = \"debug\"\n[verify]\nthreads = 3\n";
+    std::fs::write(&file, text).expect("a file");
+    // Asked twice: what is compared is what the daemon was started with, not what it read last.
+    for _ in 0..2 {
+        let kept = json!(["verify.threads", "log.level"]);
+        assert_eq!(ask(client, "reload", &json!({})), json!({ "reloaded": true, "at_next_start": kept }));
+    }
     assert_eq!(decide(client), "scratchpad_over_budget");
     assert_eq!(ask(client, "status", &json!({}))["log_sync"], "always");
     for (bad, named) in [

@@ -69,6 +69,7 @@ impl Replay {
             entries: self.ledger.finish(),
             mentioned: self.mentioned,
             incomplete_tail,
+            conversation: self.conversation && !self.codex,
             warnings,
         }
     }

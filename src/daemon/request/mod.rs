@@ -61,7 +61,7 @@ async fn dispatch(daemon: &Daemon, verb: Verb, began: Instant) -> Answer {
         Verb::LogRead(ask) => log_read::log_read(daemon, &ask),
         Verb::Check(ask) => check::check(&ask),
         Verb::Reload => match daemon.reload() {
-            Ok(()) => Ok("{\"reloaded\":true}".to_owned()),
+            Ok(kept) => Ok(serde_json::json!({ "reloaded": true, "at_next_start": kept }).to_string()),
             Err(error) => Err(Refusal::invalid_params(error)),
         },
         Verb::Shutdown => {
@@ -76,6 +76,12 @@ fn no_session(session: &SessionId) -> Refusal {
         "there is no session {:?}, or it has no results and no invariants; register it first",
         session.as_str()
     );
+    Refusal::application("no_session_context", why)
+}
+
+/// The same where an empty session would do.
+fn no_such_session(session: &SessionId) -> Refusal {
+    let why = format!("there is no session {:?}; context.list says which there are", session.as_str());
     Refusal::application("no_session_context", why)
 }
 

@@ -2,7 +2,7 @@
 
 use super::decide::{ROWS_MAX, say, seen};
 use super::register::on_disk;
-use super::{Answer, Daemon, no_session};
+use super::{Answer, Daemon, no_session, no_such_session};
 use crate::daemon::clock;
 use crate::daemon::engine::Engine;
 use crate::daemon::handle::Need;
@@ -56,7 +56,7 @@ fn apply(
     name: &SessionId,
     target: PathBuf,
 ) -> Result<(Vec<String>, oneshot::Receiver<Synced>), Refusal> {
-    let Some(session) = engine.index.session(name)? else { return Err(no_session(name)) };
+    let Some(session) = engine.index.session(name)? else { return Err(no_such_session(name)) };
     if !engine.index.knows(session, &target)? {
         let why = format!("session {name} has no fact, result, invariant or path {}", target.display());
         return Err(Refusal::application("not_found", why));

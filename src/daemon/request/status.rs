@@ -2,7 +2,8 @@
 
 use super::{Answer, Daemon, no_session};
 use crate::daemon::handle::{Need, Sight};
-use crate::index::view::{Listed, View};
+use crate::index::freshness::Freshness;
+use crate::index::view::{Line, Listed, View};
 use crate::protocol::answer::{Coverage, Health, SessionStatus, to_json};
 use crate::protocol::convert;
 use crate::protocol::path::WirePath;
@@ -39,9 +40,11 @@ async fn of_session(daemon: &Daemon, session: &str) -> Answer {
     }))
 }
 
-/// Sources named directly are watched by their own inode and every folder on the way.
+/// Sources named directly are watched by their own inode and every folder on the way, unless they cannot be.
 fn coverage(view: &View) -> Coverage {
+    let doubtful = |line: &Line| matches!(line.freshness, Freshness::Unknown(_));
     let watched = view.lines.iter().filter(|line| !matches!(line.source, Source::Volatile { .. }));
+    let watched = watched.filter(|line| !doubtful(line));
     Coverage { inode: watched.count() as u32, directory: 0 }
 }
 

@@ -1,7 +1,7 @@
 //! `touch_ack`: the agent wrote a file itself; what it wrote is what it knows.
 
 use super::register::on_disk;
-use super::{Answer, Daemon, blind, no_session};
+use super::{Answer, Daemon, blind, no_such_session};
 use crate::daemon::clock;
 use crate::daemon::engine::Engine;
 use crate::daemon::handle::{Need, Sight};
@@ -41,7 +41,7 @@ fn apply(
     path: PathBuf,
     digest: Digest,
 ) -> Result<oneshot::Receiver<Synced>, Refusal> {
-    let Some(session) = engine.index.session(name)? else { return Err(no_session(name)) };
+    let Some(session) = engine.index.session(name)? else { return Err(no_such_session(name)) };
     let at = clock::now();
     if !engine.index.rests_on(session, &path)? {
         let why = format!("session {name} does not rest on the bytes of {}", path.display());
