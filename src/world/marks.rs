@@ -15,6 +15,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+#[cfg(test)]
+mod tests;
+
 /// Everything that happened since the last take.
 #[derive(Debug, Default)]
 pub struct Batch {
@@ -250,13 +253,16 @@ impl Marks {
         let key = path.as_os_str().as_bytes().to_vec();
         let lost = self.lost.take().unwrap_or_default();
         let Some(armed) = self.armed.get_mut(&key) else { return false };
-        // Another name of this inode may have taken the new watch with it before this name was known to be one.
+        // Another name of this inode may have taken the new watch with it before this name was known to be one. And an
+        // event about the path's earlier inode makes notify drop whatever it holds under the path: the new watch, if
+        // that was made already, which the inode's other names then miss too.
         let certain = asked
+            && armed.live
             && before == after
             && !after.through_link
             && after.inode.is_some_and(|inode| !lost.contains(&inode));
         let (before, after) = (before.inode, after.inode);
-        armed.live &= certain;
+        armed.live = certain;
         let held = std::mem::take(&mut armed.inodes);
         if let (Some(new), true) = (after, certain) {
             armed.inodes.push(new);

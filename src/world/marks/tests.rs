@@ -1,0 +1,83 @@
+//! Races between arming and the events that take watches away, one by one.
+
+use super::{Bound, Marks, Spot};
+use crate::index::found::Inode;
+use crate::index::{Depth, SourceId};
+use std::path::{Path, PathBuf};
+
+const KEPT: SourceId = SourceId(1);
+const REPLACED: SourceId = SourceId(2);
+
+fn spot(ino: u64) -> Spot {
+    Spot { inode: Some(Inode { dev: 1, ino }), through_link: false }
+}
+
+fn bind(marks: &mut Marks, source: SourceId, path: &str) {
+    let path = PathBuf::from(path);
+    marks.follow(source);
+    let bound = Bound { lookups: vec![path.clone()], arms: vec![path.clone()], end: Some(path) };
+    marks.bind(source, bound).expect("it is followed");
+}
+
+fn arm(marks: &mut Marks, path: &str, ino: u64) {
+    assert!(marks.begin_arming(Path::new(path)));
+    assert!(marks.end_arming(Path::new(path), spot(ino), spot(ino), true));
+}
+
+/// `/kept` is inode 7, and `/replaced`, which was inode 8, has just become a second name of it.
+fn replaced_by_a_link() -> Marks {
+    let mut marks = Marks::default();
+    bind(&mut marks, KEPT, "/kept");
+    bind(&mut marks, REPLACED, "/replaced");
+    arm(&mut marks, "/kept", 7);
+    arm(&mut marks, "/replaced", 8);
+    marks.strike(Path::new("/replaced"), Depth::Names, false);
+    let _ = marks.take();
+    marks
+}
+
+#[test]
+fn an_event_about_the_old_inode_takes_the_new_watch_from_every_name() {
+    let mut marks = replaced_by_a_link();
+    assert!(marks.begin_arming(Path::new("/replaced")));
+    // The old inode's end is heard after the kernel gave `/replaced` the watch that `/kept` has.
+    marks.strike(Path::new("/replaced"), Depth::Names, true);
+    assert!(!marks.end_arming(Path::new("/replaced"), spot(7), spot(7), true));
+    assert_eq!(marks.take().moved.get(&KEPT), Some(&Depth::Names), "/kept may have lost its watch");
+    assert_eq!(marks.armed_end(KEPT), None);
+}
+
+#[test]
+fn a_write_is_heard_for_every_name_of_the_inode() {
+    let mut marks = replaced_by_a_link();
+    arm(&mut marks, "/replaced", 7);
+    let _ = marks.take();
+    marks.strike(Path::new("/replaced"), Depth::Bytes, false);
+    assert_eq!(marks.take().moved.get(&KEPT), Some(&Depth::Bytes));
+    assert!(marks.armed_end(KEPT).is_some());
+}
+
+#[test]
+fn a_name_that_goes_takes_the_watch_of_the_others() {
+    let mut marks = replaced_by_a_link();
+    arm(&mut marks, "/replaced", 7);
+    let _ = marks.take();
+    marks.strike(Path::new("/replaced"), Depth::Names, true);
+    assert_eq!(marks.take().moved.get(&KEPT), Some(&Depth::Names));
+    assert_eq!(marks.armed_end(KEPT), None);
+}
+
+#[test]
+fn a_folder_that_goes_takes_the_watches_below_it() {
+    let mut marks = Marks::default();
+    bind(&mut marks, KEPT, "/kept");
+    bind(&mut marks, REPLACED, "/d/e/f");
+    arm(&mut marks, "/kept", 7);
+    arm(&mut marks, "/d/e/f", 7);
+    bind(&mut marks, SourceId(3), "/d");
+    arm(&mut marks, "/d", 9);
+    let _ = marks.take();
+    marks.strike(Path::new("/d"), Depth::Names, true);
+    let moved = marks.take().moved;
+    assert_eq!((moved.get(&KEPT), moved.get(&REPLACED)), (Some(&Depth::Names), Some(&Depth::Names)));
+}
