@@ -236,6 +236,11 @@ impl Config {
             ("server.connections_max", self.server.connections_max as u64, 1, 100_000),
             ("server.pending_max", self.server.pending_max as u64, 1, 10_000),
             ("server.request_bytes_max", self.server.request_bytes_max as u64, 1_024, 1 << 30),
+            ("server.line_timeout_ms", self.server.line_timeout_ms, 1, 3_600_000),
+            ("server.idle_timeout_ms", self.server.idle_timeout_ms, 1, 86_400_000),
+            ("server.write_timeout_ms", self.server.write_timeout_ms, 1, 3_600_000),
+            ("server.drain_timeout_ms", self.server.drain_timeout_ms, 1, 600_000),
+            ("context.results_max", self.context.results_max as u64, 1, 10_000_000),
             ("log.sync_interval_ms", self.log.sync_interval_ms, 1, 60_000),
         ];
         match bounds.iter().find(|(_, value, least, most)| value < least || value > most) {

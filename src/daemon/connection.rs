@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 /// Bytes asked of the kernel at once.
 const READ_BYTES: usize = 16 * 1024;
@@ -51,7 +51,7 @@ struct Connection {
 
 /// What a connection waits for.
 enum Event {
-    Answer(Option<String>),
+    Answer(Result<Option<String>, JoinError>),
     Read(std::io::Result<usize>),
     Impatient,
     Stop,
@@ -92,13 +92,15 @@ impl Connection {
         self.lines.buffer().reserve(READ_BYTES);
         let event = tokio::select! {
             biased;
-            Some(answer) = self.answers.join_next() => Event::Answer(answer.ok().flatten()),
+            Some(answer) = self.answers.join_next() => Event::Answer(answer),
             read = self.reader.read_buf(self.lines.buffer()), if may_read => Event::Read(read),
             () = tokio::time::sleep(patience), if may_read => Event::Impatient,
             _ = self.stop.wait_for(|command| *command == Command::Stop) => Event::Stop,
         };
         match event {
-            Event::Answer(answer) => self.write(answer).await,
+            Event::Answer(Ok(answer)) => self.write(answer).await,
+            // A handler that panicked will never answer, and whoever waits for it must not wait for ever.
+            Event::Answer(Err(_)) => Err(End::Closed),
             Event::Read(Ok(0) | Err(_)) | Event::Stop => Err(End::Closed),
             Event::Read(Ok(_)) => {
                 self.line_since.get_or_insert_with(Instant::now);
@@ -150,13 +152,17 @@ impl Connection {
     async fn write(&mut self, answer: Option<String>) -> Result<(), End> {
         let Some(mut line) = answer else { return Ok(()) };
         // Answers that are ready go out together: one system call for a pipelined client.
-        while let Some(Ok(Some(next))) = self.answers.try_join_next() {
-            line.push_str(&next);
+        let mut panicked = false;
+        while let Some(next) = self.answers.try_join_next() {
+            match next {
+                Ok(next) => line.extend(next),
+                Err(_) => panicked = true,
+            }
         }
         let bound = Duration::from_millis(self.options.write_timeout_ms);
         match tokio::time::timeout(bound, self.writer.write_all(line.as_bytes())).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(End::Closed),
+            Ok(Ok(())) if !panicked => Ok(()),
+            _ => Err(End::Closed),
         }
     }
 }

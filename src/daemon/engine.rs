@@ -20,7 +20,6 @@ use crate::store::record::{Record, settled};
 use crate::store::sled_index::SledIndex;
 use crate::store::syncer::Synced;
 use crate::world::{Batch, Cookie, World};
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -396,10 +395,8 @@ impl Engine {
     /// What is wrong and not mended yet.
     pub(super) fn problems(&self) -> Vec<String> {
         let mut problems: Vec<String> = self.health.blind.iter().cloned().collect();
-        let unknown: HashSet<_> = self.index.undecided().unwrap_or_default().into_iter().collect();
-        if !unknown.is_empty() {
-            problems
-                .push(format!("{} sources cannot be verified; see `staled status SESSION`", unknown.len()));
+        for (doubt, rows) in self.index.doubts().unwrap_or_default() {
+            problems.push(format!("{rows} results or invariants {} ({})", doubt.remedy(), doubt.word()));
         }
         problems.extend(self.log.failed());
         problems.extend(self.ledger.failed().map(|why| {

@@ -78,7 +78,7 @@ pub fn decide(view: &View, policy: &Policy) -> Result<Decision, Empty> {
         Ok(kept(Transition::Fork, &doubtful, reason::branchable(branches.len()), branches))
     } else {
         let blocked = goal.branchable && goal.shares_mutable_state;
-        Ok(kept(Transition::Resume, &doubtful, reason::valid(view.counts, blocked), Vec::new()))
+        Ok(kept(Transition::Resume, &doubtful, reason::valid(view, blocked), Vec::new()))
     }
 }
 
@@ -109,6 +109,7 @@ pub fn refuted(decision: Decision, ids: &[String]) -> Decision {
         return decision;
     }
     let evidence = ids.to_vec();
-    let text = format!("{} failed when it was used.", reason::listed(ids));
+    let it_was = if ids.len() == 1 { "it was" } else { "they were" };
+    let text = format!("{} failed when {it_was} used.", reason::listed(ids));
     Decision { reason: Reason { code: Code::FactRefuted, text, evidence }, ..decision }
 }

@@ -1,8 +1,8 @@
 //! Why: one code, one plain sentence that names the evidence, and the rows that triggered it, most decisive first.
 
-use crate::index::freshness::{Cause, Freshness};
+use crate::index::freshness::{Cause, Doubt, Freshness};
 use crate::index::row::Role;
-use crate::index::view::{Counts, Line};
+use crate::index::view::{Counts, Line, View};
 use crate::session::source::Source;
 
 /// The reason of a decision.
@@ -89,14 +89,19 @@ pub(super) fn branchable(branches: usize) -> Reason {
     Reason { code: Code::Branchable, text, evidence: Vec::new() }
 }
 
-pub(super) fn valid(counts: Counts, fork_blocked: bool) -> Reason {
-    let held = match counts.stale + counts.unknown {
+pub(super) fn valid(view: &View, fork_blocked: bool) -> Reason {
+    let counts = view.counts;
+    let mut held = match counts.stale + counts.unknown {
         0 => format!("All {} results and invariants are what the session saw", counts.rows),
         doubtful => {
             let (rows, are) = (counts.rows, are(doubtful));
             format!("Nothing critical changed; {doubtful} of {rows} {are} stale and must be dropped")
         }
     };
+    for line in view.lines.iter().filter(|line| line.freshness == Freshness::Fresh && line.now.is_some()) {
+        let (was, now) = (short(line.was.as_deref()), short(line.now.as_deref()));
+        held.push_str(&format!("; {} moved ({was} → {now}) without touching them", line.id));
+    }
     if fork_blocked {
         let text = format!("{held}; the hypotheses share mutable state, so they are not run in parallel.");
         return Reason { code: Code::ForkBlockedSharedState, text, evidence: Vec::new() };
@@ -135,7 +140,8 @@ pub fn sentence(line: &Line) -> String {
         },
         Freshness::Unknown(doubt) => {
             let what = if matches!(line.source, Source::GitHead { .. }) { "HEAD" } else { label.as_str() };
-            format!("{what} cannot be verified ({})", doubt.word())
+            let help = if doubt == Doubt::WatchLimit { ": raise fs.inotify.max_user_watches" } else { "" };
+            format!("{what} cannot be verified ({}{help})", doubt.word())
         }
     }
 }

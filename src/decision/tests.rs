@@ -238,7 +238,7 @@ fn a_refutation_takes_over_the_reason_of_a_fresh_start_only() {
     let ids = ["r1".to_owned(), "r2".to_owned()];
     let decision = refuted(decided(vec![stale("r1", true, Cause::Content)]), &ids);
     assert_eq!(decision.reason.code, Code::FactRefuted);
-    assert_eq!(decision.reason.text, "r1 and r2 failed when it was used.");
+    assert_eq!(decision.reason.text, "r1 and r2 failed when they were used.");
     assert_eq!(decision.reason.evidence, ids);
     let resumed = decided(vec![stale("r1", false, Cause::Refuted)]);
     assert_eq!(refuted(resumed.clone(), &ids), resumed);

@@ -55,7 +55,7 @@ impl Cause {
 }
 
 /// Why something cannot be told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Doubt {
     /// A network, FUSE or pseudo filesystem, which does not report changes truthfully.
     UnwatchableFs,
@@ -82,6 +82,19 @@ impl Doubt {
             Self::Unsettled => "unsettled",
             Self::RepositoryMissing => "repository_missing",
             Self::WatcherDead => "watcher_dead",
+        }
+    }
+
+    /// What is the matter and what would help, as the rest of a sentence about several sources.
+    #[must_use]
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::UnwatchableFs => "lie on a filesystem that does not report changes (network, FUSE, pseudo)",
+            Self::Unreadable => "may not be read, or a folder on their way may not be",
+            Self::WatchLimit => "need more watches than the kernel allows: raise fs.inotify.max_user_watches",
+            Self::Unsettled => "did not hold still while they were looked at",
+            Self::RepositoryMissing => "name a git repository that is not there",
+            Self::WatcherDead => "cannot be seen, for the watcher does not answer",
         }
     }
 }

@@ -33,7 +33,7 @@ use found::{FileFound, Found};
 use freshness::Freshness;
 use row::{Mark, RowNo, SessionNo};
 use shelf::{Shelf, source_key};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use storage::{SourceState, Storage, StorageError, Table};
 
@@ -295,6 +295,17 @@ impl<S: Storage> Index<S> {
         undecided.sort_unstable();
         undecided.dedup();
         Ok(undecided)
+    }
+
+    /// How many rows cannot be told, by why.
+    pub fn doubts(&self) -> Result<BTreeMap<freshness::Doubt, usize>, StorageError> {
+        let mut doubts = BTreeMap::new();
+        for (_, mark) in self.shelf.list::<Mark>(Table::Marks, &[])? {
+            if let Freshness::Unknown(doubt) = mark.freshness {
+                *doubts.entry(doubt).or_insert(0) += 1;
+            }
+        }
+        Ok(doubts)
     }
 
     /// How many sources somebody rests on.

@@ -257,8 +257,17 @@ fn refuse_other_root(head: &StoredHead, update: &Update) -> Result<(), RegisterE
 fn refuse_too_many(kept: &[&Row], update: &Update, max: usize) -> Result<(), RegisterError> {
     let told = update.results.iter().chain(&update.invariants);
     let ids: HashSet<&str> = told.map(|belief| belief.id.as_str()).collect();
-    let rows = kept.iter().filter(|row| !ids.contains(row.id.as_str())).count() + ids.len();
+    // A path that only a fact names becomes a row too.
+    let sources = update.facts.iter().flat_map(|fact| &fact.sources);
+    let paths: HashSet<&Path> = sources.map(PathBuf::as_path).filter(|path| !is_id(path, &ids)).collect();
+    let held =
+        kept.iter().filter(|row| !ids.contains(row.id.as_str()) && !paths.contains(Path::new(&row.id)));
+    let rows = held.count() + ids.len() + paths.len();
     if rows > max { Err(RegisterError::TooManyRows { rows, max }) } else { Ok(()) }
+}
+
+fn is_id(source: &Path, ids: &HashSet<&str>) -> bool {
+    source.to_str().is_some_and(|source| ids.contains(source))
 }
 
 fn refuse_two_roles(kept: &[&Row], update: &Update) -> Result<(), RegisterError> {

@@ -99,7 +99,9 @@ fn listed(held: &[(StoredHead, Counts)]) -> String {
 
 pub(super) async fn drop_session(daemon: &Daemon, ask: OfSession) -> Answer {
     let name = convert::session(&ask.session)?;
-    let dropped = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| end(engine, &name));
+    // Behind a barrier like a registration, so that the two keep the order in which one connection sent them.
+    let deadline = Instant::now() + daemon.config().deadline(None);
+    let dropped = daemon.engine.when(Need::Barrier, deadline, move |engine, _| end(engine, &name));
     let (answer, synced) = dropped.await??;
     on_disk(synced).await?;
     Ok(answer)
