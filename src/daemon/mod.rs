@@ -9,6 +9,7 @@ mod connection;
 mod engine;
 mod folders;
 mod handle;
+mod holders;
 mod log;
 mod request;
 mod server;
@@ -26,6 +27,7 @@ use crate::store::{self, Opening, StoreError};
 use crate::world::{World, WorldError};
 use engine::Engine;
 use handle::EngineHandle;
+use holders::Holders;
 use log::Log;
 use std::io;
 use std::path::PathBuf;
@@ -93,6 +95,7 @@ pub(crate) struct Daemon {
     folders: Folders,
     config_file: Option<PathBuf>,
     started: Instant,
+    holders: Holders,
     stop: watch::Sender<Command>,
 }
 
@@ -186,6 +189,7 @@ async fn live(
         folders,
         config_file,
         started: Instant::now(),
+        holders: Holders::default(),
         stop: stop.clone(),
     });
     let ended = serve(&daemon, listener, engine, stop.subscribe(), signals, serving).await;

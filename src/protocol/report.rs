@@ -45,6 +45,8 @@ pub struct Circumstances<'report> {
     pub supersedes: Option<&'report str>,
     /// The thresholds it was made with.
     pub policy: &'report Policy,
+    /// Another live process that holds the session.
+    pub held_by: Option<u32>,
     /// How long it took, in microseconds.
     pub took_us: u64,
 }
@@ -70,6 +72,8 @@ pub struct Report<'report> {
     forks: Vec<ForkOut>,
     validation: Validation,
     policy: PolicyOut,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_by: Option<HolderOut>,
     took_us: u64,
 }
 
@@ -218,6 +222,11 @@ struct Validation {
 }
 
 #[derive(Debug, Serialize)]
+struct HolderOut {
+    pid: u32,
+}
+
+#[derive(Debug, Serialize)]
 struct PolicyOut {
     scratchpad_bytes_max: u64,
 }
@@ -266,6 +275,7 @@ pub fn report<'report>(
         },
         validation: Validation { status: "pass", checks: CHECKS },
         policy: PolicyOut { scratchpad_bytes_max: made.policy.scratchpad_bytes_max },
+        held_by: made.held_by.map(|pid| HolderOut { pid }),
         took_us: made.took_us,
     }
 }

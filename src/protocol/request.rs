@@ -87,6 +87,20 @@ pub struct Decide {
     /// Provision the branches of a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provision: Option<bool>,
+    /// Add facts from memory; not in this version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<bool>,
+    /// The process that is about to go on with the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
+}
+
+/// A process that holds a session.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Holder {
+    /// Its process id.
+    pub pid: u32,
 }
 
 /// Parameters of `status`.

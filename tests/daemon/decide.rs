@@ -125,3 +125,25 @@ fn a_context_without_results_and_invariants_is_none() {
     daemon.ask("context.record", &json!({ "session": "s", "remove": ["a"] }));
     assert_eq!(crate::harness::refusal(client, "decide", &json!({ "session": "s" })), "no_session_context");
 }
+
+#[test]
+fn another_live_holder_is_named_and_a_dead_one_is_forgotten() {
+    let place = Place::new();
+    place.write("a", "one\n");
+    let daemon = Daemon::start(&place.home);
+    daemon.ask(
+        "context.register",
+        &json!({ "session": "s", "root": place.root, "results": [file("a", "one\n")] }),
+    );
+    let held_by = |pid: u32| {
+        daemon.ask("decide", &json!({ "session": "s", "holder": { "pid": pid } }))["held_by"].clone()
+    };
+    let mut other = std::process::Command::new("sleep").arg("600").spawn().expect("a process");
+    assert_eq!(held_by(other.id()), json!(null));
+    assert_eq!(held_by(std::process::id()), json!({ "pid": other.id() }));
+    assert_eq!(daemon.ask("decide", &json!({ "session": "s" }))["held_by"], json!({ "pid": other.id() }));
+    other.kill().expect("it runs");
+    other.wait().expect("it ends");
+    assert_eq!(held_by(std::process::id()), json!(null));
+    assert_eq!(held_by(std::process::id()), json!(null));
+}

@@ -26,7 +26,11 @@ pub(super) async fn decide(daemon: &Daemon, ask: Decide, began: Instant) -> Answ
             return Err(Refusal::invalid_params(format!("rows is \"all\" or \"stale\", not {other:?}")));
         }
     };
+    if ask.memory == Some(true) {
+        return Err(Refusal::invalid_params("this version has no memory; ask again without it"));
+    }
     let session = convert::session(&ask.session)?;
+    let held_by = daemon.holders.other(session.as_str(), ask.holder.map(|holder| holder.pid));
     let goal = ask.goal.map(convert::goal).transpose()?;
     let deadline = daemon.config().deadline(ask.deadline_ms);
     let mut view = seen(daemon, &session, listed, deadline).await?;
@@ -38,7 +42,7 @@ pub(super) async fn decide(daemon: &Daemon, ask: Decide, began: Instant) -> Answ
         let why = "this version plans forks and does not provision them; ask again without provision";
         return Err(Refusal::application("fork_unavailable", why));
     }
-    say(daemon, &view, &decision, None, began).await
+    say(daemon, &view, &decision, Beside { supersedes: None, held_by }, began).await
 }
 
 /// The view of a session, with everything seen that happened before the request.
@@ -57,18 +61,27 @@ pub(super) async fn seen(
     view.await??.ok_or_else(|| no_session(session))
 }
 
+/// What a report says that is neither view nor decision.
+pub(super) struct Beside<'report> {
+    /// The decision that it replaces.
+    pub(super) supersedes: Option<&'report str>,
+    /// Another live process that holds the session.
+    pub(super) held_by: Option<u32>,
+}
+
 /// Gates a decision's report, logs it, and only then speaks it.
 pub(super) async fn say(
     daemon: &Daemon,
     view: &View,
     decision: &Decision,
-    supersedes: Option<&str>,
+    beside: Beside<'_>,
     began: Instant,
 ) -> Answer {
     let made = Circumstances {
         decision: &clock::new_decision(),
         decided_at: clock::now(),
-        supersedes,
+        supersedes: beside.supersedes,
+        held_by: beside.held_by,
         policy: &daemon.policy(),
         took_us: u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX),
     };

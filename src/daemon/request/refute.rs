@@ -1,6 +1,6 @@
 //! `fact.refute`: something believed failed when it was used. If the last decision was a resume, it is made again.
 
-use super::decide::{ROWS_MAX, say, seen};
+use super::decide::{Beside, ROWS_MAX, say, seen};
 use super::register::on_disk;
 use super::{Answer, Daemon, no_session, no_such_session};
 use crate::daemon::clock;
@@ -44,7 +44,14 @@ pub(super) async fn refute(daemon: &Daemon, ask: Refute, began: Instant) -> Answ
         Some(superseded) => {
             let view = seen(daemon, &session, Listed::AllUpTo(ROWS_MAX), deadline).await?;
             let decided = decision::decide(&view, &daemon.policy()).map_err(|_| no_session(&session))?;
-            say(daemon, &view, &decision::refuted(decided, &ids), Some(&superseded), began).await?
+            say(
+                daemon,
+                &view,
+                &decision::refuted(decided, &ids),
+                Beside { supersedes: Some(&superseded), held_by: None },
+                began,
+            )
+            .await?
         }
     };
     let refuted = serde_json::json!({ "session": session.as_str(), "refuted": ids }).to_string();
