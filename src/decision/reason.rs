@@ -100,7 +100,7 @@ pub(super) fn valid(view: &View, fork_blocked: bool) -> Reason {
     };
     for line in view.lines.iter().filter(|line| line.freshness == Freshness::Fresh && line.now.is_some()) {
         let (was, now) = (short(line.was.as_deref()), short(line.now.as_deref()));
-        held.push_str(&format!("; {} moved ({was} → {now}) without touching them", line.id));
+        held = format!("{held}; {} moved ({was} → {now}) without touching them", line.id);
     }
     if fork_blocked {
         let text = format!("{held}; the hypotheses share mutable state, so they are not run in parallel.");

@@ -3,6 +3,7 @@
 //! It satisfies the public report contract named in `schema`; fields beyond that contract are ours.
 
 use super::gate::is_blank;
+use super::gate::{REQUIRED_CHECKS, SCHEMA, SKILL};
 use super::path::WirePath;
 use super::time;
 use crate::decision::plan::Branch;
@@ -16,23 +17,6 @@ use crate::session::moment::Moment;
 use crate::session::source::Source;
 use serde::Serialize;
 use std::path::Path;
-
-/// Name of the public contract.
-pub const SCHEMA: &str = "jm-labs.session-lifecycle-management.report.v1";
-/// Name of the skill that the contract belongs to.
-pub const SKILL: &str = "session-lifecycle-management";
-/// The names that the public contract wants listed, all of them, in every report that passed. What is checked before a
-/// report of ours leaves stands in [`admission`](super::admission).
-pub const CHECKS: [&str; 8] = [
-    "assets",
-    "deterministic_scripts",
-    "quality_criteria",
-    "staleness_detected",
-    "typed_summary",
-    "transition_traced",
-    "fork_isolation",
-    "evidence_required",
-];
 
 /// What a report says beside the decision and the view.
 #[derive(Debug, Clone)]
@@ -215,6 +199,8 @@ struct ForkOut {
     evidence_tag: &'static str,
 }
 
+/// The names that the public contract wants listed, all of them, in every report that passed. What is checked before a
+/// report of ours leaves stands in [`admission`](super::admission).
 #[derive(Debug, Serialize)]
 struct Validation {
     status: &'static str,
@@ -273,7 +259,7 @@ pub fn report<'report>(
             Transition::Fork => decision.branches.iter().map(fork).collect(),
             Transition::Resume | Transition::Fresh => Vec::new(),
         },
-        validation: Validation { status: "pass", checks: CHECKS },
+        validation: Validation { status: "pass", checks: REQUIRED_CHECKS },
         policy: PolicyOut { scratchpad_bytes_max: made.policy.scratchpad_bytes_max },
         held_by: made.held_by.map(|pid| HolderOut { pid }),
         took_us: made.took_us,

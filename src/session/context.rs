@@ -1,35 +1,10 @@
-//! `SessionContext` in the parts that live on their own: the head, the beliefs, and an update that carries both.
+//! `SessionContext` in the parts that live on their own: goal, facts, beliefs, and the update that carries them.
 
 use super::SessionId;
 use super::digest::{CommitId, Digest};
 use super::moment::Moment;
 use super::source::Source;
 use std::path::PathBuf;
-
-/// Everything of a session that is not a belief about a source.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Head {
-    /// The client's id, or one that was made for it.
-    pub session: SessionId,
-    /// Whose session it is; the socket peer's login name unless said otherwise.
-    pub user: String,
-    /// Which agent speaks, in its own word.
-    pub agent: String,
-    /// Absolute; every relative path of the session is relative to it.
-    pub root: PathBuf,
-    /// When the agent says that it captured this.
-    pub captured_at: Option<Moment>,
-    /// What the session is for.
-    pub goal: Goal,
-    /// What the agent holds to be true, each resting on at least one source.
-    pub facts: Vec<Fact>,
-    /// What was decided, to be carried into a fresh start.
-    pub decisions: Vec<String>,
-    /// What is still open, to be carried into a fresh start.
-    pub open_questions: Vec<String>,
-    /// Size of the agent's scratchpad, in bytes.
-    pub scratchpad_bytes: u64,
-}
 
 /// What a session is for, and whether it could be pursued in parallel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
