@@ -219,7 +219,7 @@ impl Engine {
         match &waiter.need {
             Need::Nothing | Need::Barrier | Need::Everything => self.verifying.push(waiter),
             Need::Settled(name) => {
-                let session = self.index.session(name).ok().flatten();
+                let session = self.index.session(name);
                 self.verifying.push(Waiter { session, ..waiter });
                 if let Some(session) = session {
                     self.hurry(session);
@@ -386,7 +386,7 @@ impl Engine {
         sight: Sight,
     ) -> Result<Option<View>, StorageError> {
         let blind = (sight == Sight::Blind).then_some(Doubt::WatcherDead);
-        match self.index.session(name)? {
+        match self.index.session(name) {
             Some(session) if self.index.believes(session)? => self.index.view(session, listed, blind),
             _ => Ok(None),
         }

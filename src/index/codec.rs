@@ -15,7 +15,7 @@ use crate::session::moment::Moment;
 use crate::session::source::{HeadPolicy, Source};
 
 /// Raised whenever the meaning of the bytes changes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 pack_enum!(Algorithm { 0 => Blake3, 1 => Sha256, 2 => GitSha1, 3 => GitSha256 });
 pack_enum!(HeadPolicy { 0 => Strict, 1 => Relevant });
@@ -74,7 +74,7 @@ pack_struct!(StoredHead {
     open_questions,
     scratchpad_bytes,
 });
-pack_struct!(Summary { rows, next_row, stale, unknown, noted, critical });
+pack_struct!(Summary { rows, tracked, next_row, stale, unknown, noted, critical });
 pack_struct!(Next { session, source });
 pack_struct!(Totals { sessions, rows, sources });
 pack_struct!(Clock { epoch, tick });

@@ -139,6 +139,8 @@ pub struct Index<S> {
     suspects: HashMap<SessionNo, u32>,
     totals: Totals,
     next: Next,
+    /// What [`Table::Names`] holds: few, and asked for by every request.
+    names: HashMap<SessionId, SessionNo>,
     /// False until [`Index::wake`]: what the storage says of sources is then from before a restart.
     awake: bool,
 }
@@ -167,8 +169,14 @@ impl<S: Storage> Index<S> {
         let shelf = Shelf::new(storage);
         let totals = shelf.get(Table::Meta, TOTALS)?.unwrap_or_default();
         let next = shelf.get(Table::Meta, NEXT)?.unwrap_or_default();
+        let mut names = HashMap::new();
+        for (name, session) in shelf.list::<SessionNo>(Table::Names, &[])? {
+            let name = std::str::from_utf8(&name).ok().and_then(SessionId::new);
+            names.extend(name.map(|name| (name, session)));
+        }
         Ok(Self {
             shelf,
+            names,
             totals,
             next,
             clock: Clock::start(epoch),
@@ -196,8 +204,9 @@ impl<S: Storage> Index<S> {
     }
 
     /// The number of a session.
-    pub fn session(&self, id: &SessionId) -> Result<Option<SessionNo>, StorageError> {
-        self.shelf.get(Table::Names, id.as_str().as_bytes())
+    #[must_use]
+    pub fn session(&self, id: &SessionId) -> Option<SessionNo> {
+        self.names.get(id).copied()
     }
 
     /// How many rows of a session rest on a source that is being verified.

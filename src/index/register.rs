@@ -66,7 +66,7 @@ pub enum RegisterError {
 impl<S: Storage> Index<S> {
     /// Whether an update would be taken. What passes here is not refused by [`Index::register`].
     pub fn admits(&self, update: &Update, rows_max: usize) -> Result<(), RegisterError> {
-        let known = self.session(&update.session)?;
+        let known = self.session(&update.session);
         if known.is_none() && update.root.is_none() {
             return Err(RegisterError::NoSession(update.session.to_string()));
         }
@@ -91,7 +91,7 @@ impl<S: Storage> Index<S> {
         at: Moment,
     ) -> Result<Registered, RegisterError> {
         self.admits(update, rows_max)?;
-        let known = self.session(&update.session)?;
+        let known = self.session(&update.session);
         let root = match (known, &update.root) {
             (_, Some(root)) => root.clone(),
             (Some(session), None) => self.head(session)?.root,
@@ -132,6 +132,7 @@ impl<S: Storage> Index<S> {
             scratchpad_bytes: 0,
         };
         self.totals.sessions += 1;
+        self.names.insert(update.session.clone(), session);
         self.shelf.put(Table::Names, update.session.as_str().as_bytes(), &session)?;
         self.shelf.put(Table::Heads, &session.0.to_be_bytes(), &head)?;
         self.shelf.put(Table::Summaries, &session.0.to_be_bytes(), &Summary::default())?;
@@ -161,12 +162,8 @@ impl<S: Storage> Index<S> {
 
     /// Whether a session has results or invariants. Paths that only facts name are no context by themselves.
     pub fn believes(&self, session: SessionNo) -> Result<bool, StorageError> {
-        let told = |row: &Row| row.role != Role::Tracked;
-        // The first row nearly always says so, without reading the others.
-        if self.shelf.first_row(session)?.as_ref().is_some_and(told) {
-            return Ok(true);
-        }
-        Ok(self.shelf.rows(session)?.iter().any(told))
+        let counts = self.summary(session)?;
+        Ok(counts.rows > counts.tracked)
     }
 
     /// The counts of a session.
@@ -184,6 +181,7 @@ impl<S: Storage> Index<S> {
         self.shelf.remove(Table::Heads, &key)?;
         self.shelf.remove(Table::Summaries, &key)?;
         self.totals.sessions -= 1;
+        self.names.remove(&name);
         self.put_totals()?;
         Ok(released)
     }
@@ -210,7 +208,9 @@ impl<S: Storage> Index<S> {
         let released = self.leave(session, row)?;
         self.shelf.remove_row(session, row.no)?;
         self.totals.rows -= 1;
-        self.shelf.counts(session)?.rows -= 1;
+        let counts = self.shelf.counts(session)?;
+        counts.rows -= 1;
+        counts.tracked -= u32::from(row.role == Role::Tracked);
         Ok(released)
     }
 

@@ -70,6 +70,8 @@ pub const CHUNK: u32 = 16;
 pub struct Summary {
     /// Rows of the session.
     pub rows: u32,
+    /// Rows that stand for a path which only a fact names. Alone they are no context.
+    pub tracked: u32,
     /// The number that the next new row gets.
     pub next_row: u32,
     /// Rows marked stale.

@@ -101,6 +101,9 @@ impl<S: Storage> Step<'_, S> {
             Some(row) => row.no,
             None => self.new_row()?,
         };
+        let was_tracked = held.as_ref().is_some_and(|row| row.role == Role::Tracked);
+        let counts = self.index.shelf.counts(self.session)?;
+        counts.tracked = counts.tracked + u32::from(role == Role::Tracked) - u32::from(was_tracked);
         if let Some(row) = &held {
             self.leave_unless_same(row, &belief.source)?;
         }

@@ -1,7 +1,7 @@
 //! The first step after a start: what the storage holds is counted, and everything is suspect.
 
 use super::found::Found;
-use super::row::{Mark, Row, SessionNo};
+use super::row::{Mark, Role, Row, SessionNo};
 use super::shelf::mark_key;
 use super::storage::{SourceState, Storage, StorageError, Summary, Table};
 use super::{Check, Depth, Index, SourceId, Totals, id_of};
@@ -73,7 +73,9 @@ impl<S: Storage> Index<S> {
         // Read to be sure that it can be: a head that cannot would only be found by the session's next decision.
         self.head(session)?;
         let rows = self.shelf.rows(session)?;
-        let mut summary = Summary { rows: rows.len() as u32, next_row: held.next_row, ..Summary::default() };
+        let tracked = rows.iter().filter(|row| row.role == Role::Tracked).count() as u32;
+        let (rows_len, next_row) = (rows.len() as u32, held.next_row);
+        let mut summary = Summary { rows: rows_len, tracked, next_row, ..Summary::default() };
         for row in &rows {
             let mark: Option<Mark> = self.shelf.get(Table::Marks, &mark_key(session, row.no))?;
             if row.source_id.is_none() && mark.is_none() {

@@ -39,23 +39,23 @@ pub(super) fn apply(index: &mut Index<impl Storage>, record: Record) -> Result<(
             index.register(&update, usize::MAX, Moment::from_micros(at))?;
         }
         Record::Dropped { session } => {
-            if let Some(session) = index.session(&named(&session)?)? {
+            if let Some(session) = index.session(&named(&session)?) {
                 index.drop_session(session)?;
             }
         }
         Record::Settled { session, adopted, fresh } => {
-            if let Some(session) = index.session(&named(&session)?)? {
+            if let Some(session) = index.session(&named(&session)?) {
                 let (adopted, fresh) = restored(&adopted, &fresh);
                 index.restore(session, &adopted, &fresh)?;
             }
         }
         Record::Acknowledged { session, path, digest, at } => {
-            if let Some(session) = index.session(&named(&session)?)? {
+            if let Some(session) = index.session(&named(&session)?) {
                 index.acknowledge(session, &path.0, convert::digest(&digest)?, Moment::from_micros(at))?;
             }
         }
         Record::Refuted { session, target, at } => {
-            if let Some(session) = index.session(&named(&session)?)? {
+            if let Some(session) = index.session(&named(&session)?) {
                 index.refute(session, &target.0, Moment::from_micros(at))?;
             }
         }

@@ -123,7 +123,7 @@ fn register<S: Storage>(index: &mut Index<S>, update: &Update) -> Result<Vec<Che
 }
 
 /// Operations that opening takes; an index that could not be opened is nobody's.
-const OPENING: u32 = 2;
+const OPENING: u32 = 3;
 
 type Step<S> = fn(&mut Index<S>) -> Result<Vec<Check>, StorageError>;
 

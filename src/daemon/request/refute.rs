@@ -63,7 +63,7 @@ fn apply(
     name: &SessionId,
     target: PathBuf,
 ) -> Result<(Vec<String>, oneshot::Receiver<Synced>), Refusal> {
-    let Some(session) = engine.index.session(name)? else { return Err(no_such_session(name)) };
+    let Some(session) = engine.index.session(name) else { return Err(no_such_session(name)) };
     if !engine.index.knows(session, &target)? {
         let why = format!("session {name} has no fact, result, invariant or path {}", target.display());
         return Err(Refusal::application("not_found", why));

@@ -82,7 +82,7 @@ fn begin(
 
 /// Lists are bounded as they stand, however many updates they came in.
 fn refuse_long_lists(engine: &Engine, update: &Update) -> Result<(), Refusal> {
-    let head = match engine.index.session(&update.session)? {
+    let head = match engine.index.session(&update.session) {
         Some(session) if !update.replace => engine.index.head(session)?,
         _ => return Ok(()),
     };
@@ -103,7 +103,7 @@ fn finish(
     sight: Sight,
 ) -> Result<(String, oneshot::Receiver<Synced>), Refusal> {
     // Dropped while it was looked at, and perhaps begun again by somebody else.
-    if engine.index.session(name)? != Some(session) {
+    if engine.index.session(name) != Some(session) {
         return Err(no_session(name));
     }
     if sight != Sight::Clear {

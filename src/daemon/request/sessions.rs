@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 pub(super) async fn get(daemon: &Daemon, ask: OfSession) -> Answer {
     let name = convert::session(&ask.session)?;
     let got = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
-        let Some(session) = engine.index.session(&name)? else { return Err(no_such_session(&name)) };
+        let Some(session) = engine.index.session(&name) else { return Err(no_such_session(&name)) };
         let update = told_again(engine.index.head(session)?, engine.index.rows(session)?);
         Ok(to_json(&convert::context(&update)))
     });
@@ -108,7 +108,7 @@ pub(super) async fn drop_session(daemon: &Daemon, ask: OfSession) -> Answer {
 }
 
 fn end(engine: &mut Engine, name: &SessionId) -> Result<(String, oneshot::Receiver<Synced>), Refusal> {
-    let Some(session) = engine.index.session(name)? else { return Err(no_such_session(name)) };
+    let Some(session) = engine.index.session(name) else { return Err(no_such_session(name)) };
     let record = Record::Dropped { session: name.to_string() };
     let released = engine.journaled(&record, |engine| engine.index.drop_session(session))?;
     engine.follow(Vec::new(), &released);

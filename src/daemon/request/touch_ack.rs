@@ -41,7 +41,7 @@ fn apply(
     path: PathBuf,
     digest: Digest,
 ) -> Result<oneshot::Receiver<Synced>, Refusal> {
-    let Some(session) = engine.index.session(name)? else { return Err(no_such_session(name)) };
+    let Some(session) = engine.index.session(name) else { return Err(no_such_session(name)) };
     let at = clock::now();
     if !engine.index.rests_on(session, &path)? {
         let why = format!("session {name} does not rest on the bytes of {}", path.display());

@@ -76,7 +76,7 @@ fn everything_stored_survives_packing_and_bad_bytes_are_no_panic() {
         refuted: false,
     };
     survives(&vec![row.clone(), row]);
-    survives(&Summary { rows: 1, next_row: 2, stale: 3, unknown: 4, noted: 5, critical: 6 });
+    survives(&Summary { rows: 1, tracked: 1, next_row: 2, stale: 3, unknown: 4, noted: 5, critical: 6 });
     let (id, evidence, sources) = ("f".to_owned(), String::new(), vec!["a".into()]);
     let facts = vec![StoredFact { id, statement: "s".to_owned(), evidence, sources, rows: vec![RowNo(1)] }];
     survives(&StoredHead {
