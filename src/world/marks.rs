@@ -11,6 +11,7 @@
 use crate::index::found::Inode;
 use crate::index::{Depth, Settled, SourceId};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -120,6 +121,7 @@ impl Marks {
     pub(super) fn strike(&mut self, path: &Path, depth: Depth, killing: bool) {
         let key = path.as_os_str().as_bytes();
         self.mark(key, depth);
+        self.mark_aliases(path, depth);
         let Some(armed) = self.armed.get_mut(key) else { return };
         if depth == Depth::Names {
             armed.live = false;
@@ -138,6 +140,28 @@ impl Marks {
             let held = self.batch.moved.entry(source).or_insert(depth);
             *held = depth.max(*held);
         }
+    }
+
+    /// A folder may stand at several paths (bind mounts), and the kernel reports what happens in it under one of them.
+    fn mark_aliases(&mut self, path: &Path, depth: Depth) {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
+        let folder = folder.as_os_str().as_bytes();
+        let inodes = self.armed.get(folder).map(|armed| armed.inodes.clone()).unwrap_or_default();
+        for inode in inodes {
+            let Some(names) = self.names.get(&inode).filter(|names| names.len() > 1) else { continue };
+            for alias in names.clone().iter().filter(|alias| alias.as_slice() != folder) {
+                let path = Path::new(OsStr::from_bytes(alias)).join(name);
+                self.mark(path.as_os_str().as_bytes(), depth);
+            }
+        }
+    }
+
+    /// A filesystem came or went at `point`. What is looked up there or below leads elsewhere now, and no event says so.
+    pub(super) fn remount(&mut self, point: &Path) {
+        let below = |key: &[u8]| Path::new(OsStr::from_bytes(key)).starts_with(point);
+        self.armed.iter_mut().filter(|(key, _)| below(key)).for_each(|(_, armed)| armed.live = false);
+        let moved = self.interests.iter().filter(|(key, _)| below(key)).flat_map(|(_, readers)| readers);
+        self.batch.moved.extend(moved.map(|&source| (source, Depth::Names)));
     }
 
     fn mark_names(&mut self, inode: Inode, depth: Depth) {
@@ -311,5 +335,51 @@ impl Marks {
             self.lose(inode);
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bound, Marks, Spot};
+    use crate::index::found::Inode;
+    use crate::index::{Depth, SourceId};
+    use std::path::{Path, PathBuf};
+
+    /// Follows a source that waits for `name` to appear in `folder`.
+    fn follow(marks: &mut Marks, source: u64, folder: &str, inode: u64) {
+        let (source, folder) = (SourceId(source), PathBuf::from(folder));
+        let lookups = vec![folder.clone(), folder.join("name")];
+        marks.follow(source);
+        assert!(marks.bind(source, Bound { lookups, arms: vec![folder.clone()], end: None }).is_some());
+        assert!(marks.begin_arming(&folder), "{} is not armed yet", folder.display());
+        let spot = Spot { inode: Some(Inode { dev: 1, ino: inode }), through_link: false };
+        assert!(marks.end_arming(&folder, spot, spot, true));
+    }
+
+    #[test]
+    fn what_happens_in_a_folder_is_heard_at_all_its_paths() {
+        let mut marks = Marks::default();
+        follow(&mut marks, 1, "/a", 7);
+        follow(&mut marks, 2, "/bound/a", 7);
+        follow(&mut marks, 3, "/other", 8);
+        marks.strike(Path::new("/bound/a/name"), Depth::Names, false);
+        let moved = marks.take().moved;
+        assert!(moved.contains_key(&SourceId(1)) && moved.contains_key(&SourceId(2)), "{moved:?}");
+        assert!(!moved.contains_key(&SourceId(3)), "{moved:?}");
+    }
+
+    #[test]
+    fn a_mount_moves_everything_at_it_and_below() {
+        let mut marks = Marks::default();
+        follow(&mut marks, 1, "/m", 7);
+        follow(&mut marks, 2, "/m/deeper", 8);
+        follow(&mut marks, 3, "/mm", 9);
+        marks.remount(Path::new("/m"));
+        let moved = marks.take().moved;
+        assert!(moved.contains_key(&SourceId(1)) && moved.contains_key(&SourceId(2)), "{moved:?}");
+        assert!(!moved.contains_key(&SourceId(3)), "{moved:?}");
+        for (folder, must_be_armed) in [("/m", true), ("/m/deeper", true), ("/mm", false)] {
+            assert_eq!(marks.begin_arming(Path::new(folder)), must_be_armed, "{folder}");
+        }
     }
 }
