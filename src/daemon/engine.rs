@@ -20,6 +20,7 @@ use crate::store::record::{Record, settled};
 use crate::store::sled_index::SledIndex;
 use crate::store::syncer::Synced;
 use crate::world::{Batch, Cookie, World};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -176,13 +177,19 @@ impl Engine {
         let proven = |change: &&Change| {
             change.from == Freshness::Stale(Cause::BornStale) && change.to == Freshness::Fresh
         };
+        // One record a session: reading all rows for each of them again would hold everybody up for minutes when a
+        // checkout makes thousands of rows true at once.
+        let mut ids: HashMap<SessionNo, HashSet<&str>> = HashMap::new();
         for change in changes.iter().filter(proven) {
-            let name = self.index.head(change.session)?.session;
-            let mut rows = self.index.rows(change.session)?;
-            rows.retain(|row| row.id == change.id);
+            ids.entry(change.session).or_default().insert(&change.id);
+        }
+        for (session, ids) in ids {
+            let name = self.index.head(session)?.session;
+            let mut rows = self.index.rows(session)?;
+            rows.retain(|row| ids.contains(row.id.as_str()));
             if let Err(error) = self.journaled(&settled(name.as_str(), &rows), |_| Ok::<_, Refusal>(())) {
                 // It costs the word of a cause after a restart, and no decision.
-                tracing::warn!(%error, id = %change.id, "that it was fresh could not be journaled");
+                tracing::warn!(%error, session = %name, "that rows were fresh could not be journaled");
             }
         }
         Ok(())

@@ -8,8 +8,10 @@ use super::shelf::{mark_key, source_key};
 use super::storage::{CHUNK, SourceState, Storage, StorageError, StoredHead, Summary, Table};
 use super::telling::Step;
 use super::{Check, Index, SourceId};
-use crate::session::context::{Belief, Update};
+use crate::session::SessionId;
+use crate::session::context::{Belief, Goal, Update};
 use crate::session::moment::Moment;
+use crate::session::source::absolute;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -80,7 +82,12 @@ impl<S: Storage> Index<S> {
         let removed: HashSet<&str> = update.remove.iter().map(String::as_str).collect();
         let kept: Vec<&Row> = held.iter().filter(|row| !removed.contains(row.id.as_str())).collect();
         refuse_two_roles(&kept, update)?;
-        refuse_too_many(&kept, update, rows_max)
+        let root = match (known, &update.root) {
+            (_, Some(root)) => root.clone(),
+            (Some(session), None) => self.head(session)?.root,
+            (None, None) => PathBuf::new(),
+        };
+        refuse_too_many(&kept, update, &root, rows_max)
     }
 
     /// Takes in what a client tells. The caller has passed a barrier, so what is settled is true of this moment.
@@ -119,18 +126,7 @@ impl<S: Storage> Index<S> {
     fn open_session(&mut self, update: &Update, root: &Path) -> Result<SessionNo, StorageError> {
         let session = SessionNo(self.next.session);
         self.next.session += 1;
-        let head = StoredHead {
-            session: update.session.clone(),
-            user: String::new(),
-            agent: String::new(),
-            root: root.to_owned(),
-            captured_at: None,
-            goal: crate::session::context::Goal::default(),
-            facts: Vec::new(),
-            decisions: Vec::new(),
-            open_questions: Vec::new(),
-            scratchpad_bytes: 0,
-        };
+        let head = empty_head(update.session.clone(), root.to_owned());
         self.totals.sessions += 1;
         self.names.insert(update.session.clone(), session);
         self.shelf.put(Table::Names, update.session.as_str().as_bytes(), &session)?;
@@ -191,11 +187,9 @@ impl<S: Storage> Index<S> {
         for row in self.shelf.rows(session)? {
             released.extend(self.remove_row(session, &row)?);
         }
-        let mut head = self.head(session)?;
-        head.facts.clear();
-        head.decisions.clear();
-        head.open_questions.clear();
-        self.shelf.put(Table::Heads, &session.0.to_be_bytes(), &head)?;
+        // Starting over forgets all of it: an old goal would fork, and an old scratchpad start over, for no reason told.
+        let StoredHead { session: name, root, .. } = self.head(session)?;
+        self.shelf.put(Table::Heads, &session.0.to_be_bytes(), &empty_head(name, root))?;
         self.shelf.flush()?;
         Ok(released)
     }
@@ -245,6 +239,21 @@ impl<S: Storage> Index<S> {
     }
 }
 
+fn empty_head(session: SessionId, root: PathBuf) -> StoredHead {
+    StoredHead {
+        session,
+        user: String::new(),
+        agent: String::new(),
+        root,
+        captured_at: None,
+        goal: Goal::default(),
+        facts: Vec::new(),
+        decisions: Vec::new(),
+        open_questions: Vec::new(),
+        scratchpad_bytes: 0,
+    }
+}
+
 fn refuse_other_root(head: &StoredHead, update: &Update) -> Result<(), RegisterError> {
     match &update.root {
         Some(told) if *told != head.root => {
@@ -254,20 +263,30 @@ fn refuse_other_root(head: &StoredHead, update: &Update) -> Result<(), RegisterE
     }
 }
 
-fn refuse_too_many(kept: &[&Row], update: &Update, max: usize) -> Result<(), RegisterError> {
+fn refuse_too_many(kept: &[&Row], update: &Update, root: &Path, max: usize) -> Result<(), RegisterError> {
     let told = update.results.iter().chain(&update.invariants);
     let ids: HashSet<&str> = told.map(|belief| belief.id.as_str()).collect();
-    // A path that only a fact names becomes a row too.
-    let sources = update.facts.iter().flat_map(|fact| &fact.sources);
-    let paths: HashSet<&Path> = sources.map(PathBuf::as_path).filter(|path| !is_id(path, &ids)).collect();
-    let held =
-        kept.iter().filter(|row| !ids.contains(row.id.as_str()) && !paths.contains(Path::new(&row.id)));
-    let rows = held.count() + ids.len() + paths.len();
+    let kept: Vec<&Row> = kept.iter().copied().filter(|row| !ids.contains(row.id.as_str())).collect();
+    let rows = kept.len() + ids.len() + new_tracked(&kept, update, root);
     if rows > max { Err(RegisterError::TooManyRows { rows, max }) } else { Ok(()) }
 }
 
-fn is_id(source: &Path, ids: &HashSet<&str>) -> bool {
-    source.to_str().is_some_and(|source| ids.contains(source))
+/// How many paths only the told facts name: each becomes a row, watched like any other, and a request line has room
+/// for a million of them.
+fn new_tracked(kept: &[&Row], update: &Update, root: &Path) -> usize {
+    if update.facts.is_empty() {
+        return 0;
+    }
+    let told = || update.results.iter().chain(&update.invariants);
+    let ids = told().map(|belief| &belief.id).chain(kept.iter().map(|row| &row.id));
+    let ids: HashSet<&Path> = ids.map(Path::new).collect();
+    let sources = told().map(|belief| &belief.source).chain(kept.iter().map(|row| &row.source));
+    let places = sources.filter_map(|source| source.path()).map(|path| absolute(root, path));
+    let places: HashSet<PathBuf> = places.collect();
+    let named = update.facts.iter().flat_map(|fact| &fact.sources);
+    let named = named.filter(|source| !ids.contains(source.as_path()));
+    let named: HashSet<PathBuf> = named.map(|source| absolute(root, source)).collect();
+    named.difference(&places).count()
 }
 
 fn refuse_two_roles(kept: &[&Row], update: &Update) -> Result<(), RegisterError> {

@@ -61,13 +61,12 @@ impl Report<'_> {
     }
 
     fn keeps_branches_apart(&self) -> Result<(), Refused> {
-        let paths = self.fork_paths();
-        for (at, path) in paths.iter().enumerate() {
-            let apart =
-                paths[at + 1..].iter().all(|other| !other.starts_with(path) && !path.starts_with(other));
-            ensure(apart, "two branches share a path")?;
-        }
-        Ok(())
+        let mut paths = self.fork_paths();
+        // Sorted by their parts, whatever lies inside a path follows it at once: neighbours say it all, where comparing
+        // each with each would take seconds for a thousand hypotheses.
+        paths.sort_unstable();
+        let apart = paths.windows(2).all(|pair| !pair[1].starts_with(pair[0]));
+        ensure(apart, "two branches share a path")
     }
 }
 

@@ -5,20 +5,23 @@
 
 const REPLACEMENT: &str = "[REDACTED]";
 const NAME: &str = "private";
+/// Rounds after which a text whose broken tags still hide others counts as private whole. Without a bound every round
+/// would read a text of megabytes again, for as many rounds as there are tags in it.
+const ROUNDS_MAX: usize = 8;
 
 /// The text without its private parts. Stripping again changes nothing: what a dropped tag leaves may itself read as a
 /// tag (`<pri</private>vate>`), and whoever reads the stored text later must find what was stored.
 #[must_use]
 pub fn strip(text: &str) -> String {
     let mut kept = strip_once(text);
-    loop {
-        // Each round that changes something drops at least one tag of the finitely many.
+    for _ in 0..ROUNDS_MAX {
         let again = strip_once(&kept);
         if again == kept {
             return kept;
         }
         kept = again;
     }
+    REPLACEMENT.to_owned()
 }
 
 fn strip_once(text: &str) -> String {
@@ -99,5 +102,12 @@ mod tests {
         ] {
             assert_eq!(strip(text), kept, "{text}");
         }
+    }
+
+    #[test]
+    fn tags_that_hide_in_each_other_without_end_are_private_and_cost_no_time() {
+        let depth = 100_000;
+        let text = ["</pri".repeat(depth), "</private>".to_owned(), "vate>".repeat(depth), "s".to_owned()];
+        assert_eq!(strip(&text.concat()), "[REDACTED]");
     }
 }

@@ -7,6 +7,7 @@ pub mod digest;
 pub mod look;
 mod cookie;
 mod marks;
+mod mounts;
 pub mod probe;
 pub mod route;
 mod verify;
@@ -21,6 +22,7 @@ use crate::index::freshness::Doubt;
 use crate::index::{Check, KeyKind, SourceId};
 use cookie::Cookies;
 use look::LookOptions;
+use mounts::Mounts;
 use route::{End, resolve};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -60,6 +62,9 @@ pub enum WorldError {
         /// Why.
         source: notify::Error,
     },
+    /// The mount table cannot be read.
+    #[error("/proc/self/mountinfo cannot be read: {0}")]
+    Mounts(io::Error),
     /// No thread can be started.
     #[error("no verifier thread can be started: {0}")]
     Threads(io::Error),
@@ -72,6 +77,7 @@ pub struct World {
     arms: Arc<Arms>,
     board: Arc<Board>,
     cookies: Cookies,
+    mounts: Mounts,
     folder: PathBuf,
 }
 
@@ -93,12 +99,13 @@ impl World {
         let refused = |source| WorldError::Cookies { folder: folder.to_owned(), source };
         let cookies = Cookies::open(folder).map_err(refused)?;
         let folder = std::fs::canonicalize(folder).map_err(refused)?;
+        let mounts = Mounts::open().map_err(WorldError::Mounts)?;
         let board = Arc::new(Board::new(folder.clone(), wake));
         let arms = Arc::new(Arms::new(Arc::clone(&board)));
         arms.rebuild("the watcher was started").map_err(|source| WorldError::Watcher { source })?;
         let verifiers =
             Verifiers::start(options.threads, &board, &arms, &options.look).map_err(WorldError::Threads)?;
-        Ok(Self { verifiers, arms, board, cookies, folder })
+        Ok(Self { verifiers, arms, board, cookies, mounts, folder })
     }
 
     /// Has these checks answered; urgent ones first. Their sources are followed from now on.
@@ -120,8 +127,14 @@ impl World {
         }
     }
 
-    /// Makes a cookie. When it is among a batch's, everything that happened before this call has been taken.
+    /// Makes a cookie. When it is among a batch's, everything that happened before this call has been taken. Mounts send
+    /// no events, so they are asked about first.
     pub fn cookie(&mut self) -> io::Result<Cookie> {
+        let points = self.mounts.moved()?;
+        if !points.is_empty() {
+            tracing::info!(?points, "mounts changed");
+            self.board.note(|marks| points.iter().for_each(|point| marks.remount(point)));
+        }
         self.cookies.touch().map(Cookie)
     }
 

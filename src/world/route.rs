@@ -19,6 +19,8 @@ pub struct Route {
     pub lookups: Vec<PathBuf>,
     /// The canonical folders that were looked into, top down.
     pub folders: Vec<PathBuf>,
+    /// Those of them in which a symlink was followed.
+    pub turns: Vec<PathBuf>,
     /// Where it leads.
     pub end: End,
 }
@@ -51,7 +53,7 @@ pub fn resolve_all(paths: &[PathBuf]) -> Vec<Route> {
 
 impl Route {
     fn start() -> Self {
-        Self { lookups: Vec::new(), folders: Vec::new(), end: End::Nothing }
+        Self { lookups: Vec::new(), folders: Vec::new(), turns: Vec::new(), end: End::Nothing }
     }
 }
 
@@ -118,6 +120,9 @@ impl Walk {
         }
         match std::fs::read_link(link) {
             Ok(target) => {
+                if !self.route.turns.contains(&self.here) {
+                    self.route.turns.push(self.here.clone());
+                }
                 self.push_front(&target);
                 None
             }

@@ -183,7 +183,10 @@ impl Shared {
         if again != routes {
             return Err(Unarmed::Moved);
         }
-        let folders = routes.iter().filter_map(|route| route.folders.last()).collect::<HashSet<_>>();
+        // A symlink counts as much as the file: where it stands decides whether we hear of its turning elsewhere
+        // (`/proc/<pid>/cwd` turns at every chdir, without an event).
+        let folders = routes.iter().flat_map(|route| route.turns.iter().chain(route.folders.last()));
+        let folders = folders.collect::<HashSet<_>>();
         if folders.into_iter().any(|folder| is_unwatchable(folder)) {
             return Ok(Found::Unknown(Doubt::UnwatchableFs));
         }

@@ -11,6 +11,7 @@ use notify::{Config, Event, RecommendedWatcher, RecursiveMode, Watcher};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Called, from any thread, when there is something to take.
@@ -21,11 +22,14 @@ pub(super) struct Board {
     marks: Mutex<Marks>,
     wake: Wake,
     cookies: PathBuf,
+    /// Of the watcher that may speak. An older one's thread ends on its own time, and its late cookies would let through
+    /// who waits for a new one.
+    generation: AtomicU64,
 }
 
 impl Board {
     pub(super) fn new(cookies: PathBuf, wake: Wake) -> Self {
-        Self { marks: Mutex::new(Marks::default()), wake, cookies }
+        Self { marks: Mutex::new(Marks::default()), wake, cookies, generation: AtomicU64::new(0) }
     }
 
     /// A panic while the lock was held is itself a loss of events, and is noted as such by whoever panicked.
@@ -45,7 +49,15 @@ impl Board {
         }
     }
 
-    fn handle(&self, event: notify::Result<Event>) {
+    /// Whatever older watchers still have to say is lost from here on, and the caller says so.
+    fn begin_generation(&self) -> u64 {
+        self.generation.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    fn handle(&self, generation: u64, event: notify::Result<Event>) {
+        if generation != self.generation.load(Ordering::SeqCst) {
+            return;
+        }
         match event {
             Ok(event) if event.need_rescan() => {
                 let why = "the kernel's event queue overflowed (raise fs.inotify.max_queued_events)";
@@ -62,7 +74,11 @@ impl Board {
             marks.events += 1;
             for path in &event.paths {
                 match self.cookie_index(path) {
-                    Some(index) => marks.cookie(index),
+                    // Only a touch: somebody who removes a cookie, say, must not pass for the one that comes back.
+                    Some(index) if matches!(event.kind, EventKind::Modify(ModifyKind::Metadata(_))) => {
+                        marks.cookie(index);
+                    }
+                    Some(_) => {}
                     None => marks.strike(path, depth, killing),
                 }
             }
@@ -112,12 +128,13 @@ impl Arms {
     /// arm, or a watch made on the old instance would pass for one of the new.
     pub(super) fn rebuild(&self, why: &str) -> notify::Result<()> {
         let mut held = self.lock();
+        let generation = self.board.begin_generation();
         drop(held.take());
         self.board.note(|marks| marks.gap(why.to_owned()));
         let board = Arc::clone(&self.board);
         let mut watcher = RecommendedWatcher::new(
             move |event| {
-                let handled = catch_unwind(AssertUnwindSafe(|| board.handle(event)));
+                let handled = catch_unwind(AssertUnwindSafe(|| board.handle(generation, event)));
                 if handled.is_err() {
                     board.note(|marks| marks.gap("the event handler failed".to_owned()));
                 }
@@ -186,5 +203,28 @@ fn unarmed(error: &notify::Error) -> Unarmed {
             Unarmed::Never(Doubt::Unreadable)
         }
         _ => Unarmed::Moved,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Board;
+    use notify::Event;
+    use notify::event::{EventKind, MetadataKind, ModifyKind, RemoveKind};
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    #[test]
+    fn only_a_touch_heard_by_the_watcher_in_force_is_a_cookie() {
+        let board = Board::new(PathBuf::from("/run/cookies"), Arc::new(|| {}));
+        let (old, new) = (board.begin_generation(), board.begin_generation());
+        let touched = EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any));
+        for (generation, kind, came_back) in
+            [(old, touched, false), (new, EventKind::Remove(RemoveKind::File), false), (new, touched, true)]
+        {
+            let event = Event::new(kind).add_path(PathBuf::from("/run/cookies/7"));
+            board.handle(generation, Ok(event));
+            assert_eq!(board.marks().take().cookies.contains(&7), came_back, "{generation} {kind:?}");
+        }
     }
 }

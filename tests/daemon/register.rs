@@ -363,3 +363,48 @@ fn not_one_byte_of_private_text_is_kept() {
     let daemon = Daemon::start(&place.home);
     assert!(!daemon.ask("context.get", &json!({ "session": session })).to_string().contains(SECRET));
 }
+
+/// A context that starts over takes nothing along: an old goal would go on forking.
+#[test]
+fn starting_over_forgets_the_goal_and_the_scratchpad() {
+    let place = Place::new();
+    let config = Config {
+        decision: staled::config::Decision { scratchpad_bytes_max: 10, ..Default::default() },
+        ..Config::default()
+    };
+    let daemon = Daemon::start_with(&place.home, config);
+    place.write("a", "one\n");
+    let goal = json!({ "statement": "old", "branchable": true, "hypotheses": ["one way", "another way"] });
+    let told = json!({ "session": "s", "root": place.root, "results": [file("a", "one\n")], "goal": goal,
+                       "agent": "old", "captured_at": "2026-11-29T10:00:00Z", "scratchpad_bytes": 11 });
+    daemon.ask("context.register", &told);
+    assert_eq!(decide(&daemon, "s")["reason"]["code"], "scratchpad_over_budget");
+    let anew =
+        json!({ "session": "s", "root": place.root, "results": [file("a", "one\n")], "replace": true });
+    daemon.ask("context.register", &anew);
+    assert_eq!(decide(&daemon, "s")["transition"], "resume");
+    let held = daemon.ask("context.get", &json!({ "session": "s" }));
+    assert_eq!(held["goal"]["statement"], "", "{held}");
+    assert_eq!(held["captured_at"], Value::Null, "{held}");
+}
+
+/// A path that only a fact names is a row like any other.
+#[test]
+fn paths_that_facts_name_count_against_the_bound() {
+    let place = Place::new();
+    let config = Config {
+        context: staled::config::Context { results_max: 4, ..Default::default() },
+        ..Config::default()
+    };
+    let daemon = Daemon::start_with(&place.home, config);
+    place.write("a", "one\n");
+    let context = |sources: Value| {
+        let facts = json!([{ "id": "f", "statement": "s", "sources": sources }]);
+        json!({ "session": "s", "root": place.root, "results": [file("a", "one\n")], "facts": facts })
+    };
+    let over = context(json!(["b", "c", "d", "e"]));
+    assert_eq!(refusal(&mut daemon.client(), "context.register", &over), "too_large");
+    // One path under two spellings is one row; a result's id, and its path, are no rows of their own.
+    daemon.ask("context.register", &context(json!(["a", "./a", "b", "./b", "c", "d"])));
+    daemon.ask("context.record", &json!({ "session": "s", "decisions": ["still taken"] }));
+}

@@ -525,3 +525,14 @@ fn the_same_world_is_told_in_the_same_words() {
         assert_eq!(crate::daemon::essence(decide(&daemon, "s")).to_string(), one);
     }
 }
+
+/// `/proc/self/cwd` leads elsewhere after every chdir, and no event says so.
+#[test]
+fn a_symlink_that_turns_without_a_word_is_never_fresh() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place.home);
+    let path = format!("/proc/{}/cwd/Cargo.toml", std::process::id());
+    let content = fs::read_to_string("Cargo.toml").expect("tests run in the crate's folder");
+    register(&daemon, &place, "s", &json!([file(&path, &content)]));
+    assert_eq!(cause(&decide(&daemon, "s"), &path), "unwatchable_fs");
+}

@@ -17,7 +17,7 @@ use crate::session::privacy::strip;
 use crate::store::decision_log::last_line_where;
 use crate::store::record::Record;
 use crate::store::syncer::Synced;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tokio::sync::oneshot;
 
@@ -39,7 +39,7 @@ pub(super) async fn refute(daemon: &Daemon, ask: Refute, began: Instant) -> Answ
     let source = target.to_string_lossy();
     let fields = [("session", session.as_str()), ("target", &source), ("observed", &observed)];
     daemon.log.event("fact_refuted", &fields).map_err(|error| Refusal::application("log_failed", error))?;
-    let decision = match last_resume(daemon, &session)? {
+    let decision = match last_resume(daemon, &session).await? {
         None => "null".to_owned(),
         Some(superseded) => {
             let view = seen(daemon, &session, Listed::AllUpTo(ROWS_MAX), deadline).await?;
@@ -77,14 +77,21 @@ fn apply(
 }
 
 /// The session's last decision, if it was a resume.
-fn last_resume(daemon: &Daemon, session: &SessionId) -> Result<Option<String>, Refusal> {
+async fn last_resume(daemon: &Daemon, session: &SessionId) -> Result<Option<String>, Refusal> {
+    let (path, session) = (daemon.log.path().to_owned(), session.clone());
+    // A session that was never decided about has the whole log read for it: not on the thread that answers everybody.
+    let read = tokio::task::spawn_blocking(move || find_last_resume(&path, &session));
+    let found = read.await.map_err(|error| Refusal::application("log_failed", error))?;
+    found.map_err(|error| Refusal::application("log_failed", error))
+}
+
+fn find_last_resume(path: &Path, session: &SessionId) -> std::io::Result<Option<String>> {
     let parse = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap_or_default();
     let of_session = |line: &str| {
         let line = parse(line);
         line["session"] == session.as_str() && line["decision"].is_string()
     };
-    let line = last_line_where(daemon.log.path(), of_session)
-        .map_err(|error| Refusal::application("log_failed", error))?;
+    let line = last_line_where(path, of_session)?;
     let line = line.map(|line| parse(&line)).unwrap_or_default();
     Ok((line["transition"] == "resume").then(|| line["decision"].as_str().map(str::to_owned)).flatten())
 }

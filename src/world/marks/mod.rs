@@ -11,6 +11,7 @@
 use crate::index::found::Inode;
 use crate::index::{Depth, Settled, SourceId};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -123,6 +124,7 @@ impl Marks {
     pub(super) fn strike(&mut self, path: &Path, depth: Depth, killing: bool) {
         let key = path.as_os_str().as_bytes();
         self.mark(key, depth);
+        self.mark_aliases(path, depth);
         let Some(armed) = self.armed.get_mut(key) else { return };
         if depth == Depth::Names {
             armed.live = false;
@@ -141,6 +143,28 @@ impl Marks {
             let held = self.batch.moved.entry(source).or_insert(depth);
             *held = depth.max(*held);
         }
+    }
+
+    /// A folder may stand at several paths (bind mounts), and the kernel reports what happens in it under one of them.
+    fn mark_aliases(&mut self, path: &Path, depth: Depth) {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
+        let folder = folder.as_os_str().as_bytes();
+        let inodes = self.armed.get(folder).map(|armed| armed.inodes.clone()).unwrap_or_default();
+        for inode in inodes {
+            let Some(names) = self.names.get(&inode).filter(|names| names.len() > 1) else { continue };
+            for alias in names.clone().iter().filter(|alias| alias.as_slice() != folder) {
+                let path = Path::new(OsStr::from_bytes(alias)).join(name);
+                self.mark(path.as_os_str().as_bytes(), depth);
+            }
+        }
+    }
+
+    /// A filesystem came or went at `point`. What is looked up there or below leads elsewhere now, and no event says so.
+    pub(super) fn remount(&mut self, point: &Path) {
+        let below = |key: &[u8]| Path::new(OsStr::from_bytes(key)).starts_with(point);
+        self.armed.iter_mut().filter(|(key, _)| below(key)).for_each(|(_, armed)| armed.live = false);
+        let moved = self.interests.iter().filter(|(key, _)| below(key)).flat_map(|(_, readers)| readers);
+        self.batch.moved.extend(moved.map(|&source| (source, Depth::Names)));
     }
 
     fn mark_names(&mut self, inode: Inode, depth: Depth) {

@@ -81,3 +81,40 @@ fn a_folder_that_goes_takes_the_watches_below_it() {
     let moved = marks.take().moved;
     assert_eq!((moved.get(&KEPT), moved.get(&REPLACED)), (Some(&Depth::Names), Some(&Depth::Names)));
 }
+
+/// Follows a source that waits for `name` to appear in `folder`.
+fn wait_in(marks: &mut Marks, source: u64, folder: &str, inode: u64) {
+    let source = SourceId(source);
+    let place = PathBuf::from(folder);
+    let lookups = vec![place.clone(), place.join("name")];
+    marks.follow(source);
+    assert!(marks.bind(source, Bound { lookups, arms: vec![place], end: None }).is_some());
+    arm(marks, folder, inode);
+}
+
+#[test]
+fn what_happens_in_a_folder_is_heard_at_all_its_paths() {
+    let mut marks = Marks::default();
+    wait_in(&mut marks, 1, "/a", 7);
+    wait_in(&mut marks, 2, "/bound/a", 7);
+    wait_in(&mut marks, 3, "/other", 8);
+    marks.strike(Path::new("/bound/a/name"), Depth::Names, false);
+    let moved = marks.take().moved;
+    assert!(moved.contains_key(&SourceId(1)) && moved.contains_key(&SourceId(2)), "{moved:?}");
+    assert!(!moved.contains_key(&SourceId(3)), "{moved:?}");
+}
+
+#[test]
+fn a_mount_moves_everything_at_it_and_below() {
+    let mut marks = Marks::default();
+    wait_in(&mut marks, 1, "/m", 7);
+    wait_in(&mut marks, 2, "/m/deeper", 8);
+    wait_in(&mut marks, 3, "/mm", 9);
+    marks.remount(Path::new("/m"));
+    let moved = marks.take().moved;
+    assert!(moved.contains_key(&SourceId(1)) && moved.contains_key(&SourceId(2)), "{moved:?}");
+    assert!(!moved.contains_key(&SourceId(3)), "{moved:?}");
+    for (folder, must_be_armed) in [("/m", true), ("/m/deeper", true), ("/mm", false)] {
+        assert_eq!(marks.begin_arming(Path::new(folder)), must_be_armed, "{folder}");
+    }
+}
