@@ -1,0 +1,151 @@
+//! Who waits for what: cookies on their way, sessions being verified, deadlines.
+
+use super::super::handle::{Message, Need, Sight, Work};
+use super::Engine;
+use crate::index::row::SessionNo;
+use crate::index::storage::StorageError;
+use crate::world::{Batch, Cookie};
+use std::time::{Duration, Instant};
+
+pub(super) struct Waiter {
+    need: Need,
+    session: Option<SessionNo>,
+    deadline: Instant,
+    work: Work,
+}
+
+/// A cookie on its way, and who waits for it.
+pub(super) struct Flight {
+    cookie: Cookie,
+    since: Instant,
+    pub(super) waiters: Vec<Waiter>,
+}
+
+impl Engine {
+    /// A cookie that came back lets those through who waited for it.
+    pub(super) fn land(&mut self, batch: &Batch) {
+        let Some(flight) = self.flight.take_if(|flight| flight.cookie.is_among(batch)) else { return };
+        self.health.blind = None;
+        for waiter in flight.waiters {
+            self.passed(waiter);
+        }
+    }
+
+    fn passed(&mut self, waiter: Waiter) {
+        match &waiter.need {
+            Need::Nothing | Need::Barrier | Need::Everything => self.verifying.push(waiter),
+            Need::Settled(name) => {
+                let session = self.index.session(name);
+                self.verifying.push(Waiter { session, ..waiter });
+                if let Some(session) = session {
+                    self.hurry(session);
+                }
+            }
+        }
+    }
+
+    /// Somebody waits for this session: its looks pass all others.
+    fn hurry(&mut self, session: SessionNo) {
+        if self.index.suspects(session) == 0 {
+            return;
+        }
+        let Ok(sources) = self.index.awaited(session) else { return };
+        let checks = sources.into_iter().filter_map(|source| self.index.ask_again(source).ok().flatten());
+        self.world.verify(checks.collect(), true);
+    }
+
+    pub(super) fn drain_inbox(&mut self) {
+        while let Ok(message) = self.inbox.try_recv() {
+            self.take_in(message);
+        }
+    }
+
+    pub(super) fn take_in(&mut self, message: Message) {
+        match message {
+            Message::Stop => self.stopping = true,
+            Message::When { need: Need::Nothing, work, .. } => work(self, Sight::Clear),
+            Message::When { need: need @ Need::Everything, deadline, work } => {
+                self.verifying.push(Waiter { need, session: None, deadline, work });
+            }
+            Message::When { need, deadline, work } => {
+                self.queued.push(Waiter { need, session: None, deadline, work });
+            }
+        }
+    }
+
+    /// Makes a cookie for everybody who is waiting, unless one is on its way.
+    pub(super) fn launch(&mut self) {
+        if self.flight.is_some() || self.queued.is_empty() {
+            return;
+        }
+        match self.world.cookie() {
+            Ok(cookie) => {
+                let waiters = std::mem::take(&mut self.queued);
+                self.flight = Some(Flight { cookie, since: Instant::now(), waiters });
+            }
+            Err(error) => self.health.blind = Some(format!("no cookie can be made: {error}")),
+        }
+    }
+
+    /// Runs the work of those whose sources are verified.
+    pub(super) fn release(&mut self) {
+        let all_settled = self.index.pending_len() == 0;
+        let index = &self.index;
+        let ready = |waiter: &mut Waiter| match waiter.need {
+            Need::Everything => all_settled,
+            _ => waiter.session.is_none_or(|session| index.suspects(session) == 0),
+        };
+        let ready: Vec<Waiter> = self.verifying.extract_if(.., ready).collect();
+        for waiter in ready {
+            (waiter.work)(self, Sight::Clear);
+        }
+    }
+
+    /// Runs the work of those whose deadline has passed, and makes a watcher that does not answer anew.
+    pub(super) fn expire(&mut self) -> Result<(), StorageError> {
+        let now = Instant::now();
+        let late = |waiter: &mut Waiter| waiter.deadline <= now;
+        let unsettled: Vec<Waiter> = self.verifying.extract_if(.., late).collect();
+        let mut blind: Vec<Waiter> = self.queued.extract_if(.., late).collect();
+        if let Some(flight) = &mut self.flight {
+            blind.extend(flight.waiters.extract_if(.., late));
+        }
+        for waiter in unsettled {
+            (waiter.work)(self, Sight::Unsettled);
+        }
+        for waiter in blind {
+            (waiter.work)(self, Sight::Blind);
+        }
+        if self.flight.as_ref().is_some_and(|flight| now >= flight.since + self.cookie_max) {
+            self.rebuild_world();
+        }
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.look_again()?;
+        }
+        Ok(())
+    }
+
+    fn rebuild_world(&mut self) {
+        if let Some(flight) = self.flight.take() {
+            self.queued.extend(flight.waiters);
+        }
+        match self.world.rebuild() {
+            Ok(()) => self.health.blind = None,
+            Err(error) => {
+                tracing::error!(%error, "the watcher could not be made anew");
+                self.health.blind = Some(error.to_string());
+            }
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        let waiting = self.queued.iter().chain(&self.verifying);
+        let flying = self.flight.iter().flat_map(|flight| &flight.waiters);
+        let deadlines = waiting.chain(flying).map(|waiter| waiter.deadline);
+        let cookie = self.flight.as_ref().map(|flight| flight.since + self.cookie_max);
+        // A cookie that could not be made is tried again soon.
+        let again = (self.flight.is_none() && !self.queued.is_empty())
+            .then(|| Instant::now() + Duration::from_millis(20));
+        deadlines.chain(cookie).chain(again).chain(self.retry_at).min()
+    }
+}
