@@ -147,3 +147,37 @@ fn another_live_holder_is_named_and_a_dead_one_is_forgotten() {
     assert_eq!(held_by(std::process::id()), json!(null));
     assert_eq!(held_by(std::process::id()), json!(null));
 }
+
+/// A registration that wants another digest of a shared file has it looked at anew. Who asks in the same moment waits
+/// for that look, and is not told that the file cannot be verified.
+#[test]
+fn a_registration_in_the_same_moment_casts_no_doubt() {
+    use std::io::{BufRead, BufReader, Write};
+    const FILES: usize = 60;
+    let place = Place::new();
+    let daemon = Daemon::start(&place.home);
+    let names: Vec<String> = (0..FILES).map(|n| format!("f{n}")).collect();
+    names.iter().for_each(|name| place.write(name, "one\n"));
+    let results: Vec<_> = names.iter().map(|name| file(name, "one\n")).collect();
+    daemon.ask("context.register", &json!({ "session": "s", "root": place.root, "results": results }));
+    let sha256 = "sha256:2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806";
+    let mut stream = std::os::unix::net::UnixStream::connect(&daemon.folders.socket).expect("it listens");
+    let mut answers = BufReader::new(stream.try_clone().expect("a second handle"));
+    for name in &names {
+        let told = json!({ "id": "r", "source": { "kind": "file", "path": name }, "digest": sha256 });
+        let register = json!({ "session": name, "root": place.root, "results": [told] });
+        let lines = [("context.register", register), ("decide", json!({ "session": "s" }))].map(
+            |(method, params)| json!({ "jsonrpc": "2.0", "id": method, "method": method, "params": params }),
+        );
+        stream.write_all(format!("{}\n{}\n", lines[0], lines[1]).as_bytes()).expect("it reads");
+        for _ in 0..2 {
+            let mut line = String::new();
+            answers.read_line(&mut line).expect("it answers");
+            let answer: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+            match answer["id"].as_str() {
+                Some("decide") => assert_eq!(answer["result"]["transition"], "resume", "{answer}"),
+                _ => assert_eq!(answer["result"]["results"][0]["status"], "fresh", "{answer}"),
+            }
+        }
+    }
+}

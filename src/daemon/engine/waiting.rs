@@ -87,17 +87,24 @@ impl Engine {
         }
     }
 
-    /// Runs the work of those whose sources are verified.
+    /// Runs the work of those whose sources are verified, in the order in which they came. Each is asked about just
+    /// before it runs: a registration that ran before it may have made a source suspect that it rests on.
     pub(super) fn release(&mut self) {
-        let all_settled = self.index.pending_len() == 0;
-        let index = &self.index;
-        let ready = |waiter: &mut Waiter| match waiter.need {
-            Need::Everything => all_settled,
-            _ => waiter.session.is_none_or(|session| index.suspects(session) == 0),
-        };
-        let ready: Vec<Waiter> = self.verifying.extract_if(.., ready).collect();
-        for waiter in ready {
-            (waiter.work)(self, Sight::Clear);
+        let mut at = 0;
+        while at < self.verifying.len() {
+            if self.is_ready(&self.verifying[at]) {
+                let waiter = self.verifying.remove(at);
+                (waiter.work)(self, Sight::Clear);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    fn is_ready(&self, waiter: &Waiter) -> bool {
+        match waiter.need {
+            Need::Everything => self.index.pending_len() == 0,
+            _ => waiter.session.is_none_or(|session| self.index.suspects(session) == 0),
         }
     }
 
