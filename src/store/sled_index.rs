@@ -228,3 +228,30 @@ fn open_seal<'sealed>(
 fn failed(verb: &'static str, table: Table, reason: impl std::fmt::Display) -> StorageError {
     StorageError { verb, table, reason: reason.to_string() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::SledIndex;
+    use crate::index::storage::{Storage, Table};
+
+    #[test]
+    fn a_value_that_was_not_written_under_its_key_is_never_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut index, _) = SledIndex::open(&folder.path().join("index"), [7; 16]).unwrap();
+        index.put(Table::Rows, b"key", b"value").unwrap();
+        assert_eq!(index.get(Table::Rows, b"key").unwrap().as_deref(), Some(&b"value"[..]));
+        let sealed = index.tree(Table::Rows).get(b"key").unwrap().unwrap().to_vec();
+        let flipped = |at: usize| {
+            let mut bytes = sealed.clone();
+            bytes[at] ^= 1;
+            bytes
+        };
+        let wrong = (0..sealed.len()).map(|at| (&b"key"[..], flipped(at)));
+        let wrong = wrong.chain([(&b"other"[..], sealed.clone()), (&b"key"[..], sealed[..5].to_vec())]);
+        for (key, bytes) in wrong {
+            index.tree(Table::Rows).insert(key, bytes.clone()).unwrap();
+            assert!(index.get(Table::Rows, key).is_err(), "{key:?} {bytes:?}");
+            assert!(index.scan(Table::Rows, key, &mut |_, _| {}).is_err(), "{key:?} {bytes:?}");
+        }
+    }
+}
