@@ -36,6 +36,7 @@ pack_enum!(Cause {
 });
 pack_enum!(Doubt {
     0 => UnwatchableFs, 1 => Unreadable, 2 => WatchLimit, 3 => Unsettled, 4 => RepositoryMissing, 5 => WatcherDead,
+    6 => LiveWriter,
 });
 pack_enum!(Freshness { 0 => Fresh, 1 => Stale(cause), 2 => Unknown(doubt) });
 pack_enum!(Found {

@@ -69,6 +69,8 @@ pub enum Doubt {
     RepositoryMissing,
     /// The watcher no longer answers.
     WatcherDead,
+    /// Somebody holds the file open or mapped for writing, and may change it without an event.
+    LiveWriter,
 }
 
 impl Doubt {
@@ -82,6 +84,7 @@ impl Doubt {
             Self::Unsettled => "unsettled",
             Self::RepositoryMissing => "repository_missing",
             Self::WatcherDead => "watcher_dead",
+            Self::LiveWriter => "live_writer",
         }
     }
 
@@ -95,6 +98,7 @@ impl Doubt {
             Self::Unsettled => "did not hold still while they were looked at",
             Self::RepositoryMissing => "name a git repository that is not there",
             Self::WatcherDead => "cannot be seen, for the watcher does not answer",
+            Self::LiveWriter => "are held open or mapped for writing, and may change without a word",
         }
     }
 }

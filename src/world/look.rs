@@ -1,4 +1,7 @@
-//! One look at one file: stat, digest, stat again. What did not hold still in between was not seen.
+//! One look at one file: stat, digest, stat again, and whether somebody may still write. What did not hold still in
+//! between was not seen, and what somebody holds open or mapped for writing cannot be told: such a writer stores without
+//! a word. Not seen are writers of a file that is another user's (the kernel does not tell us), and, on overlayfs, those
+//! who closed what they mapped (the kernel counts them at the layer below); the scrub finds what they leave.
 //!
 //! Opens without blocking and hashes regular files only, so that a FIFO or a device never holds a verifier up.
 
@@ -8,6 +11,7 @@ use crate::index::freshness::Doubt;
 use crate::session::digest::Algorithm;
 use rustix::fs::{AtFlags, Mode, OFlags, Statx, StatxFlags};
 use rustix::time::ClockId;
+use staled_lease::{Writer, writer};
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -35,11 +39,46 @@ const TRIES: usize = 3;
 
 static BIG_FILE: Mutex<()> = Mutex::new(());
 
+/// Who must hear of our opens, to tell them from those of others.
+pub trait Opens {
+    /// A file is about to be opened. What is returned lives until the look is over.
+    fn begin<'opens>(&'opens self, path: &'opens Path) -> Box<dyn Open + 'opens>;
+}
+
+/// One open of ours.
+pub trait Open {
+    /// Called between the open and the question for writers.
+    fn divide(&mut self);
+    /// Called when nobody was found to be writing after that.
+    fn clear(&mut self);
+}
+
+/// Nobody hears of anything: this look is true of its moment and of no later one.
+pub struct Unheard;
+
+impl Opens for Unheard {
+    fn begin<'opens>(&'opens self, _: &'opens Path) -> Box<dyn Open + 'opens> {
+        Box::new(Self)
+    }
+}
+
+impl Open for Unheard {
+    fn divide(&mut self) {}
+    fn clear(&mut self) {}
+}
+
 /// Looks at what stands at a canonical path. `known` is an earlier reading that an equal stat confirms.
 #[must_use]
-pub fn look(path: &Path, wanted: &[Algorithm], known: Option<&FileFound>, options: &LookOptions) -> Found {
+pub fn look(
+    path: &Path,
+    wanted: &[Algorithm],
+    known: Option<&FileFound>,
+    options: &LookOptions,
+    opens: &dyn Opens,
+) -> Found {
     for _ in 0..TRIES {
-        match look_once(path, wanted, known, options) {
+        let mut open = opens.begin(path);
+        match look_once(path, wanted, known, options, open.as_mut()) {
             Ok(Some(found)) => return found,
             Ok(None) => {}
             Err(error) => return found_of(error, path),
@@ -53,6 +92,7 @@ fn look_once(
     wanted: &[Algorithm],
     known: Option<&FileFound>,
     options: &LookOptions,
+    open: &mut dyn Open,
 ) -> rustix::io::Result<Option<Found>> {
     let begun_ns = realtime_ns();
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -67,7 +107,11 @@ fn look_once(
     }
     let stat = stat_of(&before);
     if let Some(known) = known.filter(|known| known.stat == stat && known.canonical == path) {
-        return Ok(Some(Found::File(known.clone())));
+        return Ok(Some(unless_written(&file, Found::File(known.clone()), open)));
+    }
+    if writer(&file) == Writer::Somebody {
+        // Asked before hashing too, or a log that is never closed would be hashed at every retry for nothing.
+        return Ok(Some(Found::Unknown(Doubt::LiveWriter)));
     }
     let _turn = (stat.size > options.big_file_bytes).then(|| BIG_FILE.lock());
     let Ok(digests) = digest::stream(&file, stat.size, wanted) else {
@@ -79,7 +123,19 @@ fn look_once(
     let slack = if kind == FsKind::Local { options.racy_local_ns } else { options.racy_other_ns };
     let racy = stat.mtime_ns.max(stat.ctime_ns) >= begun_ns - slack;
     let (digest, also) = (digests.blake3, digests.also);
-    Ok(Some(Found::File(FileFound { digest, also, stat, racy, canonical: path.to_owned() })))
+    let found = Found::File(FileFound { digest, also, stat, racy, canonical: path.to_owned() });
+    Ok(Some(unless_written(&file, found, open)))
+}
+
+/// What was found, if it stands. The last thing that a look does: a writer who is gone by now has sent an event when he
+/// closed, and one who comes later opens the file, which is heard.
+fn unless_written(file: &File, found: Found, open: &mut dyn Open) -> Found {
+    open.divide();
+    if writer(file) == Writer::Somebody {
+        return Found::Unknown(Doubt::LiveWriter);
+    }
+    open.clear();
+    found
 }
 
 fn found_of(error: rustix::io::Errno, path: &Path) -> Found {

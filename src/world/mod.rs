@@ -8,6 +8,7 @@ pub mod look;
 mod cookie;
 mod marks;
 mod mounts;
+mod opening;
 pub mod probe;
 pub mod route;
 mod verify;
@@ -20,14 +21,14 @@ pub use watch::Wake;
 use crate::index::found::Found;
 use crate::index::freshness::Doubt;
 use crate::index::{Check, KeyKind, SourceId};
-use cookie::Cookies;
+use cookie::{Cookies, Dividers};
 use look::LookOptions;
 use mounts::Mounts;
 use route::{End, resolve};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use verify::Verifiers;
+use verify::{Eyes, Verifiers};
 use watch::{Arms, Board};
 
 /// What changes how the world is looked at.
@@ -77,6 +78,7 @@ pub struct World {
     arms: Arc<Arms>,
     board: Arc<Board>,
     cookies: Cookies,
+    dividers: Arc<Dividers>,
     mounts: Mounts,
     folder: PathBuf,
 }
@@ -98,14 +100,20 @@ impl World {
     pub fn start(folder: &Path, options: &WorldOptions, wake: Wake) -> Result<Self, WorldError> {
         let refused = |source| WorldError::Cookies { folder: folder.to_owned(), source };
         let cookies = Cookies::open(folder).map_err(refused)?;
+        let dividers = Arc::new(Dividers::open(folder).map_err(refused)?);
         let folder = std::fs::canonicalize(folder).map_err(refused)?;
         let mounts = Mounts::open().map_err(WorldError::Mounts)?;
         let board = Arc::new(Board::new(folder.clone(), wake));
         let arms = Arc::new(Arms::new(Arc::clone(&board)));
         arms.rebuild("the watcher was started").map_err(|source| WorldError::Watcher { source })?;
-        let verifiers =
-            Verifiers::start(options.threads, &board, &arms, &options.look).map_err(WorldError::Threads)?;
-        Ok(Self { verifiers, arms, board, cookies, mounts, folder })
+        let eyes = Eyes {
+            board: Arc::clone(&board),
+            arms: Arc::clone(&arms),
+            dividers: Arc::clone(&dividers),
+            options: options.look.clone(),
+        };
+        let verifiers = Verifiers::start(options.threads, eyes).map_err(WorldError::Threads)?;
+        Ok(Self { verifiers, arms, board, cookies, dividers, mounts, folder })
     }
 
     /// Has these checks answered; urgent ones first. Their sources are followed from now on.
@@ -148,9 +156,23 @@ impl World {
     pub fn rebuild(&mut self) -> Result<(), WorldError> {
         let refused = |source| WorldError::Cookies { folder: self.folder.clone(), source };
         self.cookies = Cookies::open(&self.folder).map_err(refused)?;
+        self.dividers.reopen(&self.folder).map_err(refused)?;
         self.arms
             .rebuild("the watcher stopped answering and was made anew")
             .map_err(|source| WorldError::Watcher { source })
+    }
+
+    /// Those of these sources that somebody opened since they were last looked at; asked for once, and told once. Nobody
+    /// is asked which they are when nothing was opened.
+    pub fn take_opened<E>(
+        &self,
+        asked: impl FnOnce() -> Result<Vec<SourceId>, E>,
+    ) -> Result<Vec<SourceId>, E> {
+        if !self.board.marks().any_opened() {
+            return Ok(Vec::new());
+        }
+        let asked = asked()?;
+        Ok(self.board.marks().take_opened(&asked))
     }
 
     /// Watches held in the kernel.
@@ -172,7 +194,7 @@ pub fn rescan(check: &Check, options: &LookOptions) -> Found {
     match check.key.kind {
         KeyKind::Head => head_found(probe::git::head(&check.key.path).head),
         KeyKind::Path => match resolve(&check.key.path).end {
-            End::Something(path) => look::look(&path, &check.wanted, None, options),
+            End::Something(path) => look::look(&path, &check.wanted, None, options, &look::Unheard),
             End::Nothing => Found::Missing,
             End::Denied => Found::Unknown(Doubt::Unreadable),
         },

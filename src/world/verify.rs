@@ -3,17 +3,19 @@
 //! A change between arming and looking sends an event, and the event makes the source suspect again with a later
 //! stamp; so whatever an answer says is either true or overtaken.
 
+use super::cookie::Dividers;
 use super::look::{LookOptions, is_unwatchable, look};
 use super::marks::Bound;
+use super::opening::Heard;
 use super::probe::git;
 use super::route::{End, Route, resolve_all};
 use super::watch::{Arms, Board, Unarmed};
-use crate::index::found::Found;
+use crate::index::found::{FileFound, Found};
 use crate::index::freshness::Doubt;
 use crate::index::{Check, Depth, KeyKind, Settled, SourceId, Stamp};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// How often a path that will not hold still is resolved before its source counts as unsettled.
@@ -74,28 +76,23 @@ pub(super) struct Verifiers {
     shared: Arc<Shared>,
 }
 
+/// What a verifier sees with.
+pub(super) struct Eyes {
+    pub(super) board: Arc<Board>,
+    pub(super) arms: Arc<Arms>,
+    pub(super) dividers: Arc<Dividers>,
+    pub(super) options: LookOptions,
+}
+
 struct Shared {
     queue: Mutex<Queue>,
     ready: Condvar,
-    board: Arc<Board>,
-    arms: Arc<Arms>,
-    options: LookOptions,
+    eyes: Eyes,
 }
 
 impl Verifiers {
-    pub(super) fn start(
-        threads: usize,
-        board: &Arc<Board>,
-        arms: &Arc<Arms>,
-        options: &LookOptions,
-    ) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared {
-            queue: Mutex::default(),
-            ready: Condvar::new(),
-            board: Arc::clone(board),
-            arms: Arc::clone(arms),
-            options: options.clone(),
-        });
+    pub(super) fn start(threads: usize, eyes: Eyes) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared { queue: Mutex::default(), ready: Condvar::new(), eyes });
         for number in 0..threads.max(1) {
             let shared = Arc::clone(&shared);
             std::thread::Builder::new().name(format!("verify-{number}")).spawn(move || shared.run())?;
@@ -128,13 +125,13 @@ impl Shared {
 
     fn run(&self) {
         while let Some(check) = self.next() {
-            let answered = catch_unwind(AssertUnwindSafe(|| self.answer(&check)));
+            let answered = catch_unwind(AssertUnwindSafe(|| self.eyes.answer(&check)));
             let found = answered.unwrap_or_else(|_| {
                 tracing::error!(path = %check.key.path.display(), "a verifier failed on this source");
                 Found::Unknown(Doubt::Unsettled)
             });
             let answer = Settled { source: check.source, stamp: check.stamp, found };
-            self.board.note(|marks| marks.answer(answer));
+            self.eyes.board.note(|marks| marks.answer(answer));
             self.lock().end(check.source);
         }
     }
@@ -152,13 +149,15 @@ impl Shared {
             queue = self.ready.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
     }
+}
 
+impl Eyes {
     fn answer(&self, check: &Check) -> Found {
-        if check.depth == Depth::Bytes && check.key.kind == KeyKind::Path {
+        if check.depth < Depth::Names && check.key.kind == KeyKind::Path {
             // An arm that failed or was lost is renewed below before anything is believed.
             let end = self.board.marks().armed_end(check.source);
             if let Some(path) = end {
-                return look(&path, &check.wanted, None, &self.options);
+                return self.look(check, &path, check.known.as_ref());
             }
         }
         for _ in 0..TRIES {
@@ -198,10 +197,19 @@ impl Shared {
 
     fn look_along(&self, check: &Check, route: &Route) -> Found {
         match &route.end {
-            End::Something(path) => look(path, &check.wanted, check.known.as_ref(), &self.options),
+            // Where a watch was lost, so may an event have been that the reading in force does not know of.
+            End::Something(path) => {
+                let known = check.known.as_ref().filter(|_| check.depth != Depth::Opened);
+                self.look(check, path, known)
+            }
             End::Nothing => Found::Missing,
             End::Denied => Found::Unknown(Doubt::Unreadable),
         }
+    }
+
+    fn look(&self, check: &Check, path: &Path, known: Option<&FileFound>) -> Found {
+        let heard = Heard { board: &self.board, dividers: &self.dividers, source: check.source };
+        look(path, &check.wanted, known, &self.options, &heard)
     }
 }
 

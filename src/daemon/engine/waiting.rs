@@ -2,6 +2,7 @@
 
 use super::super::handle::{Message, Need, Sight, Work};
 use super::Engine;
+use crate::index::Depth;
 use crate::index::row::SessionNo;
 use crate::index::storage::StorageError;
 use crate::world::{Batch, Cookie};
@@ -38,9 +39,25 @@ impl Engine {
                 let session = self.index.session(name);
                 self.verifying.push(Waiter { session, ..waiter });
                 if let Some(session) = session {
+                    self.ask_for_writers(session);
                     self.hurry(session);
                 }
             }
+        }
+    }
+
+    /// Whoever opened a source of this session may be writing it without a word.
+    fn ask_for_writers(&mut self, session: SessionNo) {
+        let opened = self.world.take_opened(|| self.index.rested_on(session));
+        let touched = opened.and_then(|opened| {
+            if opened.is_empty() {
+                return Ok(Vec::new());
+            }
+            self.index.touch(opened.into_iter().map(|source| (source, Depth::Opened)))
+        });
+        match touched {
+            Ok(checks) => self.world.verify(checks, true),
+            Err(error) => self.failed = Some(error.to_string()),
         }
     }
 

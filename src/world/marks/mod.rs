@@ -10,14 +10,18 @@
 
 use crate::index::found::Inode;
 use crate::index::{Depth, Settled, SourceId};
+use openings::Openings;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+mod openings;
 #[cfg(test)]
 mod tests;
+
+pub(super) use openings::{DIVIDERS, Opening};
 
 /// Everything that happened since the last take.
 #[derive(Debug, Default)]
@@ -48,6 +52,7 @@ pub(super) struct Marks {
     names: HashMap<Inode, Vec<Vec<u8>>>,
     /// Inodes that lost their watch while the kernel is being asked for one. Paths are armed one at a time.
     lost: Option<HashSet<Inode>>,
+    openings: Openings,
     pub(super) events: u64,
 }
 
@@ -68,6 +73,8 @@ struct Armed {
     inodes: Vec<Inode>,
     live: bool,
     users: u32,
+    /// How many sources end here.
+    ends: u32,
 }
 
 /// Where a watch on a path is.
@@ -104,6 +111,7 @@ impl Marks {
     pub(super) fn gap(&mut self, why: String) {
         self.batch.gap.get_or_insert(why);
         self.armed.values_mut().for_each(|armed| armed.live = false);
+        self.openings.lose();
     }
 
     pub(super) fn cookie(&mut self, index: usize) {
@@ -224,7 +232,9 @@ impl Marks {
             }
         }
         for path in &new.arms {
-            self.armed.entry(path.as_os_str().as_bytes().to_vec()).or_default().users += 1;
+            let armed = self.armed.entry(path.as_os_str().as_bytes().to_vec()).or_default();
+            armed.users += 1;
+            armed.ends += u32::from(new.end.as_ref() == Some(path));
         }
         let kept: HashSet<PathBuf> = new.lookups.iter().cloned().collect();
         let old = self.bound.insert(source, new);
@@ -235,6 +245,7 @@ impl Marks {
     pub(super) fn unfollow(&mut self, source: SourceId) -> Vec<PathBuf> {
         self.followed.remove(&source);
         self.batch.moved.remove(&source);
+        self.openings.unfollow(source);
         let Some(old) = self.bound.remove(&source) else { return Vec::new() };
         self.unbind(source, &old, &HashSet::new())
     }
@@ -253,6 +264,7 @@ impl Marks {
         for path in &old.arms {
             let Some(armed) = self.armed.get_mut(path.as_os_str().as_bytes()) else { continue };
             armed.users -= 1;
+            armed.ends -= u32::from(old.end.as_ref() == Some(path));
             if armed.users == 0 {
                 unused.push(path.clone());
             }
