@@ -154,6 +154,8 @@ pub struct Coverage {
     pub inode: u32,
     /// By their folder alone.
     pub directory: u32,
+    /// Of all of them, those on overlayfs: what is done to its layers behind its back is not reported.
+    pub overlay: u32,
 }
 
 /// `status` of the daemon.

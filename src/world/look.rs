@@ -6,6 +6,7 @@
 //! Opens without blocking and hashes regular files only, so that a FIFO or a device never holds a verifier up.
 
 use super::digest;
+use super::filesystem::{self, Kind};
 use crate::index::found::{FileFound, Found, Stat};
 use crate::index::freshness::Doubt;
 use crate::session::digest::Algorithm;
@@ -13,7 +14,6 @@ use rustix::fs::{AtFlags, Mode, OFlags, Statx, StatxFlags};
 use rustix::time::ClockId;
 use staled_lease::{Writer, writer};
 use std::fs::File;
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -26,11 +26,27 @@ pub struct LookOptions {
     pub racy_local_ns: i64,
     /// The same on any other filesystem, in nanoseconds.
     pub racy_other_ns: i64,
+    /// What is said of a file whose filesystem does not report changes.
+    pub unwatchable: Unwatchable,
+}
+
+/// What is said of a file whose filesystem does not report changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unwatchable {
+    /// That it cannot be told.
+    Unknown,
+    /// What a look finds that is made for the question; never what an earlier one found.
+    Verify,
 }
 
 impl Default for LookOptions {
     fn default() -> Self {
-        Self { big_file_bytes: 256 * 1024 * 1024, racy_local_ns: 10_000_000, racy_other_ns: 2_000_000_000 }
+        Self {
+            big_file_bytes: 256 * 1024 * 1024,
+            racy_local_ns: 10_000_000,
+            racy_other_ns: 2_000_000_000,
+            unwatchable: Unwatchable::Unknown,
+        }
     }
 }
 
@@ -97,8 +113,9 @@ fn look_once(
     let begun_ns = realtime_ns();
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    let kind = fs_kind(&file)?;
-    if kind == FsKind::Unwatchable {
+    let filesystem = filesystem::of_file(&file)?;
+    let silent = filesystem == Kind::Unwatchable;
+    if silent && options.unwatchable == Unwatchable::Unknown {
         return Ok(Some(Found::Unknown(Doubt::UnwatchableFs)));
     }
     let before = statx(&file)?;
@@ -106,7 +123,7 @@ fn look_once(
         return Ok(Some(Found::Other { kind: kind.to_owned() }));
     }
     let stat = stat_of(&before);
-    if let Some(known) = known.filter(|known| known.stat == stat && known.canonical == path) {
+    if let Some(known) = known.filter(|known| !silent && known.stat == stat && known.canonical == path) {
         return Ok(Some(unless_written(&file, Found::File(known.clone()), open)));
     }
     if writer(&file) == Writer::Somebody {
@@ -120,7 +137,10 @@ fn look_once(
     if stat_of(&statx(&file)?) != stat || digests.bytes_read != stat.size {
         return Ok(None);
     }
-    let slack = if kind == FsKind::Local { options.racy_local_ns } else { options.racy_other_ns };
+    let slack = match filesystem {
+        Kind::Local | Kind::Overlay => options.racy_local_ns,
+        Kind::Coarse | Kind::Unwatchable => options.racy_other_ns,
+    };
     let racy = stat.mtime_ns.max(stat.ctime_ns) >= begun_ns - slack;
     let (digest, also) = (digests.blake3, digests.also);
     let found = Found::File(FileFound { digest, also, stat, racy, canonical: path.to_owned() });
@@ -191,58 +211,4 @@ fn not_regular(stat: &Statx) -> Option<&'static str> {
 fn realtime_ns() -> i64 {
     let now = rustix::time::clock_gettime(ClockId::RealtimeCoarse);
     now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec)
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FsKind {
-    Local,
-    Other,
-    Unwatchable,
-}
-
-/// Network, FUSE and pseudo filesystems: changes made elsewhere send no event here.
-const UNWATCHABLE: [u32; 15] = [
-    0x6969,      // NFS
-    0x517b,      // SMB
-    0xff53_4d42, // CIFS
-    0xfe53_4d42, // SMB2
-    0x5346_414f, // AFS
-    0x6b41_4653, // kAFS
-    0x7375_7245, // CODA
-    0x00c3_6400, // CEPH
-    0x6573_5546, // FUSE
-    0x0102_1997, // 9P
-    0x786f_4256, // VirtualBox shared folders
-    0x9fa0,      // proc
-    0x6265_6572, // sysfs
-    0x0027_e0eb, // cgroup
-    0x6367_7270, // cgroup2
-];
-
-const LOCAL: [u32; 5] = [
-    0xef53,      // ext2, ext3, ext4
-    0x5846_5342, // xfs
-    0x9123_683e, // btrfs
-    0x0102_1994, // tmpfs
-    0x794c_7630, // overlayfs
-];
-
-fn fs_kind(file: impl AsFd) -> rustix::io::Result<FsKind> {
-    Ok(kind_of(rustix::fs::fstatfs(file)?.f_type as u32))
-}
-
-/// Whether changes below a folder can go unreported because of its filesystem.
-#[must_use]
-pub fn is_unwatchable(folder: &Path) -> bool {
-    rustix::fs::statfs(folder).is_ok_and(|fs| kind_of(fs.f_type as u32) == FsKind::Unwatchable)
-}
-
-fn kind_of(magic: u32) -> FsKind {
-    if UNWATCHABLE.contains(&magic) {
-        FsKind::Unwatchable
-    } else if LOCAL.contains(&magic) {
-        FsKind::Local
-    } else {
-        FsKind::Other
-    }
 }

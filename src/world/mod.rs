@@ -6,6 +6,7 @@
 pub mod digest;
 pub mod look;
 mod cookie;
+mod filesystem;
 mod marks;
 mod mounts;
 mod opening;
@@ -20,7 +21,7 @@ pub use watch::Wake;
 
 use crate::index::found::Found;
 use crate::index::freshness::Doubt;
-use crate::index::{Check, KeyKind, SourceId};
+use crate::index::{Check, Depth, KeyKind, SourceId};
 use cookie::{Cookies, Dividers};
 use look::LookOptions;
 use mounts::Mounts;
@@ -162,17 +163,23 @@ impl World {
             .map_err(|source| WorldError::Watcher { source })
     }
 
-    /// Those of these sources that somebody opened since they were last looked at; asked for once, and told once. Nobody
-    /// is asked which they are when nothing was opened.
-    pub fn take_opened<E>(
+    /// Those of the sources that are asked about now for which the last look does not stand: somebody opened them since,
+    /// or their filesystem does not report. Nobody is asked which sources they are when there are none such anywhere.
+    pub fn take_doubtful<E>(
         &self,
         asked: impl FnOnce() -> Result<Vec<SourceId>, E>,
-    ) -> Result<Vec<SourceId>, E> {
-        if !self.board.marks().any_opened() {
+    ) -> Result<Vec<(SourceId, Depth)>, E> {
+        if !self.board.marks().any_doubtful() {
             return Ok(Vec::new());
         }
         let asked = asked()?;
-        Ok(self.board.marks().take_opened(&asked))
+        Ok(self.board.marks().take_doubtful(&asked))
+    }
+
+    /// How many of these sources lie on overlayfs, which does not report what is done to its layers.
+    #[must_use]
+    pub fn on_overlay(&self, sources: &[SourceId]) -> usize {
+        self.board.marks().on_overlay(sources)
     }
 
     /// Watches held in the kernel.

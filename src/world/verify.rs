@@ -4,7 +4,8 @@
 //! stamp; so whatever an answer says is either true or overtaken.
 
 use super::cookie::Dividers;
-use super::look::{LookOptions, is_unwatchable, look};
+use super::filesystem::{self, Kind};
+use super::look::{LookOptions, Unwatchable, look};
 use super::marks::Bound;
 use super::opening::Heard;
 use super::probe::git;
@@ -185,8 +186,10 @@ impl Eyes {
         // A symlink counts as much as the file: where it stands decides whether we hear of its turning elsewhere
         // (`/proc/<pid>/cwd` turns at every chdir, without an event).
         let folders = routes.iter().flat_map(|route| route.turns.iter().chain(route.folders.last()));
-        let folders = folders.collect::<HashSet<_>>();
-        if folders.into_iter().any(|folder| is_unwatchable(folder)) {
+        let paths = folders.chain(&bound.end).collect::<HashSet<_>>();
+        let ground = paths.into_iter().map(|path| filesystem::at(path)).max().unwrap_or(Kind::Local);
+        self.board.marks().ground(check.source, ground);
+        if ground == Kind::Unwatchable && self.options.unwatchable == Unwatchable::Unknown {
             return Ok(Found::Unknown(Doubt::UnwatchableFs));
         }
         Ok(match read {

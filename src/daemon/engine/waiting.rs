@@ -2,7 +2,6 @@
 
 use super::super::handle::{Message, Need, Sight, Work};
 use super::Engine;
-use crate::index::Depth;
 use crate::index::row::SessionNo;
 use crate::index::storage::StorageError;
 use crate::world::{Batch, Cookie};
@@ -39,21 +38,19 @@ impl Engine {
                 let session = self.index.session(name);
                 self.verifying.push(Waiter { session, ..waiter });
                 if let Some(session) = session {
-                    self.ask_for_writers(session);
+                    self.look_for(session);
                     self.hurry(session);
                 }
             }
         }
     }
 
-    /// Whoever opened a source of this session may be writing it without a word.
-    fn ask_for_writers(&mut self, session: SessionNo) {
-        let opened = self.world.take_opened(|| self.index.rested_on(session));
-        let touched = opened.and_then(|opened| {
-            if opened.is_empty() {
-                return Ok(Vec::new());
-            }
-            self.index.touch(opened.into_iter().map(|source| (source, Depth::Opened)))
+    /// What can change without a word is looked at for the question.
+    fn look_for(&mut self, session: SessionNo) {
+        let doubtful = self.world.take_doubtful(|| self.index.rested_on(session));
+        let touched = doubtful.and_then(|doubtful| match doubtful.as_slice() {
+            [] => Ok(Vec::new()),
+            _ => self.index.touch(doubtful),
         });
         match touched {
             Ok(checks) => self.world.verify(checks, true),

@@ -8,6 +8,7 @@
 //! that was removed or renamed. So each armed path remembers its inode; whatever happens to one name of an inode is
 //! heard for all its names, and losing one name's watch counts as losing all of them.
 
+use super::filesystem::Kind;
 use crate::index::found::Inode;
 use crate::index::{Depth, Settled, SourceId};
 use openings::Openings;
@@ -53,6 +54,10 @@ pub(super) struct Marks {
     /// Inodes that lost their watch while the kernel is being asked for one. Paths are armed one at a time.
     lost: Option<HashSet<Inode>>,
     openings: Openings,
+    /// Sources on overlayfs.
+    overlaid: HashSet<SourceId>,
+    /// Sources on filesystems that do not report.
+    silent: HashSet<SourceId>,
     pub(super) events: u64,
 }
 
@@ -126,6 +131,21 @@ impl Marks {
 
     pub(super) fn follow(&mut self, source: SourceId) {
         self.followed.insert(source);
+    }
+
+    /// What a source lies on, as its last look found it.
+    pub(super) fn ground(&mut self, source: SourceId, kind: Kind) {
+        for (held, theirs) in [(&mut self.overlaid, Kind::Overlay), (&mut self.silent, Kind::Unwatchable)] {
+            if kind != theirs {
+                held.remove(&source);
+            } else if self.followed.contains(&source) {
+                held.insert(source);
+            }
+        }
+    }
+
+    pub(super) fn on_overlay(&self, sources: &[SourceId]) -> usize {
+        sources.iter().filter(|source| self.overlaid.contains(source)).count()
     }
 
     /// Something happened at `path`. `depth` says whether names may have changed.
@@ -246,6 +266,7 @@ impl Marks {
         self.followed.remove(&source);
         self.batch.moved.remove(&source);
         self.openings.unfollow(source);
+        self.ground(source, Kind::Local);
         let Some(old) = self.bound.remove(&source) else { return Vec::new() };
         self.unbind(source, &old, &HashSet::new())
     }

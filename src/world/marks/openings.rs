@@ -8,8 +8,8 @@
 //! whoever opened it. What is opened after it was somebody else's doing.
 
 use super::Marks;
-use crate::index::SourceId;
 use crate::index::found::Inode;
+use crate::index::{Depth, SourceId};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -146,13 +146,22 @@ impl Marks {
         }
     }
 
-    /// Whether anything was opened that nobody has asked about.
-    pub(in crate::world) fn any_opened(&self) -> bool {
-        !self.openings.noted.is_empty()
+    /// Whether anything was opened that nobody has asked about, or lies where nothing is reported.
+    pub(in crate::world) fn any_doubtful(&self) -> bool {
+        !self.openings.noted.is_empty() || !self.silent.is_empty()
     }
 
-    /// Takes from what was opened the sources that are asked about now.
-    pub(in crate::world) fn take_opened(&mut self, asked: &[SourceId]) -> Vec<SourceId> {
-        asked.iter().copied().filter(|source| self.openings.noted.remove(source)).collect()
+    /// Of the sources that are asked about now, those that must be looked at for it.
+    pub(in crate::world) fn take_doubtful(&mut self, asked: &[SourceId]) -> Vec<(SourceId, Depth)> {
+        let mut doubtful = Vec::new();
+        for source in asked {
+            let opened = self.openings.noted.remove(source);
+            if self.silent.contains(source) {
+                doubtful.push((*source, Depth::Names));
+            } else if opened {
+                doubtful.push((*source, Depth::Opened));
+            }
+        }
+        doubtful
     }
 }
