@@ -1,7 +1,7 @@
 //! One look at one file: stat, digest, stat again, and whether somebody may still write. What did not hold still in
 //! between was not seen, and what somebody holds open or mapped for writing cannot be told: such a writer stores without
-//! a word. Not seen are writers of a file that is another user's (the kernel does not tell us), and, on overlayfs, those
-//! who closed what they mapped (the kernel counts them at the layer below); the scrub finds what they leave.
+//! a word. Not seen are writers of another user's file, unless we have `CAP_LEASE`, for the kernel does not tell us of
+//! them, and writers on a filesystem that has no leases.
 //!
 //! Opens without blocking and hashes regular files only, so that a FIFO or a device never holds a verifier up.
 

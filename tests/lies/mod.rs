@@ -1,6 +1,7 @@
 //! Filesystems and moments that lie: writers without events, mounts, filesystems that do not report, clocks that jump,
 //! limits that are reached. None of them may make the daemon say fresh about what is not.
 
+mod mounts;
 mod silent;
 mod writers;
 
