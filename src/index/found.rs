@@ -39,6 +39,13 @@ pub enum Found {
     File(FileFound),
     /// Nothing: the path, or a folder on the way to it, does not exist.
     Missing,
+    /// Nothing, and an event told where it went.
+    Renamed {
+        /// Where to.
+        to: PathBuf,
+        /// What stands there.
+        file: FileFound,
+    },
     /// Something that is not a regular file.
     Other {
         /// `folder`, `fifo`, `socket`, `device`.

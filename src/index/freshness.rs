@@ -1,6 +1,6 @@
 //! Fresh, stale or unknown, and why: the judgement of one belief by one look.
 
-use super::found::Found;
+use super::found::{FileFound, Found};
 use super::row::{Baseline, Row};
 use crate::session::context::Seen;
 use crate::session::source::{HeadPolicy, Source};
@@ -23,6 +23,8 @@ pub enum Cause {
     Content,
     /// The file is gone.
     Deleted,
+    /// The file is gone from here, and what the session saw stands where an event told that it went.
+    Renamed,
     /// Something exists where nothing was.
     Appeared,
     /// A folder, FIFO or device stands where a file was.
@@ -44,6 +46,7 @@ impl Cause {
         match self {
             Self::Content => "content",
             Self::Deleted => "deleted",
+            Self::Renamed => "renamed",
             Self::Appeared => "appeared",
             Self::KindChanged => "kind_changed",
             Self::HeadMoved => "head_moved",
@@ -112,15 +115,23 @@ pub fn judge(row: &Row, found: &Found) -> Freshness {
     match (&row.source, found) {
         (Source::Volatile { .. }, _) => Freshness::Stale(Cause::Volatile),
         (_, Found::Unknown(doubt)) => Freshness::Unknown(*doubt),
-        (Source::Absent { .. }, Found::Missing) => Freshness::Fresh,
+        (Source::Absent { .. }, Found::Missing | Found::Renamed { .. }) => Freshness::Fresh,
         (Source::Absent { .. }, _) => Freshness::Stale(Cause::Appeared),
         (Source::GitHead { policy: HeadPolicy::Relevant, .. }, Found::Head { .. }) => Freshness::Fresh,
         (Source::GitHead { .. }, Found::Head { .. }) => differs(row, found, Cause::HeadMoved),
         (Source::GitHead { .. }, _) => Freshness::Unknown(Doubt::RepositoryMissing),
         (_, Found::File(_)) => differs(row, found, Cause::Content),
         (_, Found::Other { .. } | Found::Head { .. }) => Freshness::Stale(Cause::KindChanged),
-        (_, Found::Missing) => Freshness::Stale(Cause::Deleted),
+        (_, Found::Renamed { file, .. }) if saw(row, file) => Freshness::Stale(Cause::Renamed),
+        (_, Found::Missing | Found::Renamed { .. }) => Freshness::Stale(Cause::Deleted),
     }
+}
+
+/// Whether the bytes of a file are those that the session saw elsewhere.
+fn saw(row: &Row, file: &FileFound) -> bool {
+    let digest =
+        |seen: &Seen| matches!(seen, Seen::Digest(seen) if file.digest_in(seen.algorithm()) == Some(*seen));
+    row.baseline.seen().is_some_and(digest)
 }
 
 fn differs(row: &Row, found: &Found, cause: Cause) -> Freshness {
@@ -139,7 +150,7 @@ pub fn same(seen: &Seen, found: &Found) -> bool {
     match (seen, found) {
         (Seen::Digest(seen), Found::File(file)) => file.digest_in(seen.algorithm()) == Some(*seen),
         (Seen::Commit(seen), Found::Head { commit, .. }) => seen == commit,
-        (Seen::Absence, Found::Missing) => true,
+        (Seen::Absence, Found::Missing | Found::Renamed { .. }) => true,
         _ => false,
     }
 }

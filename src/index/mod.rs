@@ -90,6 +90,8 @@ pub struct Check {
     /// A reading that an equal stat may confirm: one from before a restart, or, where somebody only opened the file,
     /// the one in force.
     pub known: Option<FileFound>,
+    /// Where what stood here was last found to have gone.
+    pub moved: Option<PathBuf>,
 }
 
 /// The answer to a check.
@@ -342,7 +344,11 @@ fn check_of(source: SourceId, state: &SourceState, pending: Pending) -> Check {
         }
         _ => None,
     };
-    Check { source, stamp, key, depth, wanted, known }
+    let moved = match &state.found {
+        Some(Found::Renamed { to, .. }) => Some(to.clone()),
+        _ => None,
+    };
+    Check { source, stamp, key, depth, wanted, known, moved }
 }
 
 fn id_of(key: &[u8]) -> Option<SourceId> {

@@ -2,7 +2,7 @@
 
 use super::clock::Clock;
 use super::found::Found;
-use super::freshness::{Doubt, Freshness};
+use super::freshness::{Cause, Doubt, Freshness};
 use super::row::{Baseline, Mark, Role, Row, SessionNo};
 use super::shelf::{mark_key, mark_row, source_key};
 use super::storage::{SourceState, Storage, StorageError, StoredFact, StoredHead, Summary, Table};
@@ -60,6 +60,8 @@ pub struct Line {
     pub was: Option<String>,
     /// What stands there now.
     pub now: Option<String>,
+    /// Where it went, when an event told so and it is there.
+    pub renamed_to: Option<PathBuf>,
     /// Since when it is not fresh.
     pub since: Option<Moment>,
     /// Something that can be read again stands there.
@@ -204,6 +206,7 @@ impl<S: Storage> Index<S> {
             freshness,
             was: row.baseline.seen().and_then(seen_text),
             now: mark.and_then(|mark| mark.now.clone()),
+            renamed_to: found.filter(|_| freshness == Freshness::Stale(Cause::Renamed)).and_then(renamed_to),
             since: mark.map(|mark| mark.since),
             exists: matches!(found, Some(Found::File(_) | Found::Other { .. })),
             identity: state.as_ref().and_then(identity),
@@ -255,6 +258,13 @@ impl<S: Storage> Index<S> {
             digest,
             fresh,
         })
+    }
+}
+
+fn renamed_to(found: &Found) -> Option<PathBuf> {
+    match found {
+        Found::Renamed { to, .. } => Some(to.clone()),
+        _ => None,
     }
 }
 
@@ -314,6 +324,6 @@ pub fn found_text(found: &Found) -> Option<String> {
         Found::File(file) => Some(file.digest.to_string()),
         Found::Other { kind } => Some(kind.clone()),
         Found::Head { commit, .. } => seen_text(&Seen::Commit(*commit)),
-        Found::Missing | Found::Unknown(_) => None,
+        Found::Missing | Found::Renamed { .. } | Found::Unknown(_) => None,
     }
 }

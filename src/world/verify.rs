@@ -9,7 +9,7 @@ use super::look::{LookOptions, Unwatchable, look};
 use super::marks::Bound;
 use super::opening::Heard;
 use super::probe::git;
-use super::route::{End, Route, resolve_all};
+use super::route::{End, Route, resolve, resolve_all};
 use super::watch::{Arms, Board, Unarmed};
 use crate::index::found::{FileFound, Found};
 use crate::index::freshness::Doubt;
@@ -161,25 +161,30 @@ impl Eyes {
                 return self.look(check, &path, check.known.as_ref());
             }
         }
+        let mut moved = self.board.marks().renamed_to(check.source).or_else(|| check.moved.clone());
         for _ in 0..TRIES {
-            match self.try_answer(check) {
+            match self.try_answer(check, moved.as_deref()) {
+                Err(Unarmed::Moved) => {}
+                // Where it went cannot be seen. That it is gone can.
+                Ok(Found::Unknown(_)) | Err(Unarmed::Never(_)) if moved.is_some() => moved = None,
                 Ok(found) => return found,
                 Err(Unarmed::Never(doubt)) => return Found::Unknown(doubt),
-                Err(Unarmed::Moved) => {}
             }
         }
         Found::Unknown(Doubt::Unsettled)
     }
 
-    fn try_answer(&self, check: &Check) -> Result<Found, Unarmed> {
-        let (routes, _) = survey(check);
+    /// `moved` is where an event told that the file went. That place is watched like any other of the source's, so that
+    /// what is said of it stays true.
+    fn try_answer(&self, check: &Check, moved: Option<&Path>) -> Result<Found, Unarmed> {
+        let (routes, _) = survey(check, moved);
         let bound = bound_by(check.key.kind, &routes);
         let mut unused = Some(Vec::new());
         self.board.note(|marks| unused = marks.bind(check.source, bound.clone()));
         let Some(unused) = unused else { return Ok(Found::Unknown(Doubt::Unsettled)) };
         self.arms.disarm(&unused);
         self.arms.arm(&bound)?;
-        let (again, read) = survey(check);
+        let (again, read) = survey(check, moved);
         if again != routes {
             return Err(Unarmed::Moved);
         }
@@ -194,19 +199,34 @@ impl Eyes {
         }
         Ok(match read {
             Some(head) => head,
-            None => self.look_along(check, &routes[0]),
+            None => self.look_along(check, &routes[0], moved.zip(routes.get(1))),
         })
     }
 
-    fn look_along(&self, check: &Check, route: &Route) -> Found {
+    fn look_along(&self, check: &Check, route: &Route, moved: Option<(&Path, &Route)>) -> Found {
+        if let End::Something(_) = route.end {
+            self.board.marks().forget_rename(check.source);
+        }
         match &route.end {
             // Where a watch was lost, so may an event have been that the reading in force does not know of.
             End::Something(path) => {
                 let known = check.known.as_ref().filter(|_| check.depth != Depth::Opened);
                 self.look(check, path, known)
             }
-            End::Nothing => Found::Missing,
+            End::Nothing => {
+                moved.and_then(|(to, route)| self.look_there(check, to, route)).unwrap_or(Found::Missing)
+            }
             End::Denied => Found::Unknown(Doubt::Unreadable),
+        }
+    }
+
+    /// What stands where the file went, if it is a file that can be told.
+    fn look_there(&self, check: &Check, to: &Path, route: &Route) -> Option<Found> {
+        let End::Something(path) = &route.end else { return None };
+        match self.look(check, path, None) {
+            Found::File(file) => Some(Found::Renamed { to: to.to_owned(), file }),
+            doubt @ Found::Unknown(_) => Some(doubt),
+            _ => None,
         }
     }
 
@@ -217,9 +237,12 @@ impl Eyes {
 }
 
 /// The routes that decide a check, and, for HEAD, what was read along them.
-fn survey(check: &Check) -> (Vec<Route>, Option<Found>) {
+fn survey(check: &Check, moved: Option<&Path>) -> (Vec<Route>, Option<Found>) {
     match check.key.kind {
-        KeyKind::Path => (resolve_all(std::slice::from_ref(&check.key.path)), None),
+        KeyKind::Path => {
+            let paths = [Some(check.key.path.as_path()), moved];
+            (paths.into_iter().flatten().map(resolve).collect(), None)
+        }
         KeyKind::Head => {
             let reading = git::head(&check.key.path);
             (resolve_all(&reading.files), Some(head_found(reading.head)))
@@ -254,7 +277,7 @@ fn bound_by(kind: KeyKind, routes: &[Route]) -> Bound {
     }
     let lookups: HashSet<&PathBuf> = routes.iter().flat_map(|route| &route.lookups).collect();
     bound.lookups = lookups.into_iter().cloned().collect();
-    if let (KeyKind::Path, [Route { end: End::Something(path), .. }]) = (kind, routes) {
+    if let (KeyKind::Path, Some(Route { end: End::Something(path), .. })) = (kind, routes.first()) {
         bound.end = Some(path.clone());
     }
     bound

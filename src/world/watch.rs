@@ -7,7 +7,7 @@ use super::cookie::DIVIDER;
 use super::marks::{Bound, Marks, Spot};
 use crate::index::Depth;
 use crate::index::freshness::Doubt;
-use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
+use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
 use notify::{Config, Event, RecommendedWatcher, RecursiveMode, Watcher};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -77,6 +77,11 @@ impl Board {
         let Some((depth, killing)) = weight(event.kind) else { return };
         self.note(|marks| {
             marks.events += 1;
+            if let (EventKind::Modify(ModifyKind::Name(RenameMode::Both)), [from, to]) =
+                (event.kind, event.paths.as_slice())
+            {
+                marks.renamed(from, to);
+            }
             for path in &event.paths {
                 // Only a touch: somebody who removes a cookie, say, must not pass for the one that comes back.
                 let touched = matches!(event.kind, EventKind::Modify(ModifyKind::Metadata(_)));

@@ -107,7 +107,7 @@ fn deeds(name: &str, place: &Place) {
     write("one\n");
     is(&daemon, "fresh", "a write back");
     fs::rename(&dir, place.root.join("fs/e")).expect("a rename");
-    is(&daemon, "deleted", "a rename of the folder");
+    is(&daemon, "renamed", "a rename of the folder");
     fs::rename(place.root.join("fs/e"), &dir).expect("a rename");
     is(&daemon, "fresh", "a rename back");
     let mut writer = Writer::start();

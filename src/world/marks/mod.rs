@@ -19,6 +19,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 mod openings;
+mod renames;
 #[cfg(test)]
 mod tests;
 
@@ -54,6 +55,8 @@ pub(super) struct Marks {
     /// Inodes that lost their watch while the kernel is being asked for one. Paths are armed one at a time.
     lost: Option<HashSet<Inode>>,
     openings: Openings,
+    /// Where sources that are gone went, as events told it.
+    renames: HashMap<SourceId, PathBuf>,
     /// Sources on overlayfs.
     overlaid: HashSet<SourceId>,
     /// Sources on filesystems that do not report.
@@ -267,6 +270,7 @@ impl Marks {
         self.batch.moved.remove(&source);
         self.openings.unfollow(source);
         self.ground(source, Kind::Local);
+        self.renames.remove(&source);
         let Some(old) = self.bound.remove(&source) else { return Vec::new() };
         self.unbind(source, &old, &HashSet::new())
     }
