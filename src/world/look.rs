@@ -16,6 +16,7 @@ use staled_lease::{Writer, writer};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// How a look treats what it finds.
 #[derive(Debug, Clone)]
@@ -52,6 +53,11 @@ impl Default for LookOptions {
 
 /// How often a file that changes under the look is read again before the look gives up.
 const TRIES: usize = 3;
+
+/// How long a look waits for a writer who has just written, each time. Whoever forks while he writes has a second holder
+/// of the open file until the child's exec, a moment after he closed it himself.
+const PAUSES_MS: [u64; 6] = [1, 2, 4, 8, 16, 32];
+const LATELY_NS: u64 = 1_000_000_000;
 
 static BIG_FILE: Mutex<()> = Mutex::new(());
 
@@ -92,15 +98,28 @@ pub fn look(
     options: &LookOptions,
     opens: &dyn Opens,
 ) -> Found {
-    for _ in 0..TRIES {
+    let mut pauses = PAUSES_MS.into_iter();
+    let mut tries = 0;
+    while tries < TRIES {
         let mut open = opens.begin(path);
-        match look_once(path, wanted, known, options, open.as_mut()) {
+        let looked = look_once(path, wanted, known, options, open.as_mut());
+        drop(open);
+        match looked {
+            Ok(Some(Found::Unknown(Doubt::LiveWriter))) if written_lately(path) => match pauses.next() {
+                Some(pause) => std::thread::sleep(Duration::from_millis(pause)),
+                None => return Found::Unknown(Doubt::LiveWriter),
+            },
             Ok(Some(found)) => return found,
-            Ok(None) => {}
+            Ok(None) => tries += 1,
             Err(error) => return found_of(error, path),
         }
     }
     Found::Unknown(Doubt::Unsettled)
+}
+
+fn written_lately(path: &Path) -> bool {
+    let stat = rustix::fs::statx(rustix::fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MTIME);
+    stat.is_ok_and(|stat| realtime_ns().abs_diff(stat_of(&stat).mtime_ns) < LATELY_NS)
 }
 
 fn look_once(
