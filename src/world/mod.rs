@@ -82,6 +82,7 @@ pub struct World {
     dividers: Arc<Dividers>,
     mounts: Mounts,
     folder: PathBuf,
+    blind: Option<WorldError>,
 }
 
 /// The cookie that a barrier waits for.
@@ -106,7 +107,9 @@ impl World {
         let mounts = Mounts::open().map_err(WorldError::Mounts)?;
         let board = Arc::new(Board::new(folder.clone(), wake));
         let arms = Arc::new(Arms::new(Arc::clone(&board)));
-        arms.rebuild("the watcher was started").map_err(|source| WorldError::Watcher { source })?;
+        // Without a watcher everything is unknown, which is an answer; a daemon that does not start has none.
+        let blind =
+            arms.rebuild("the watcher was started").err().map(|source| WorldError::Watcher { source });
         let eyes = Eyes {
             board: Arc::clone(&board),
             arms: Arc::clone(&arms),
@@ -114,7 +117,13 @@ impl World {
             options: options.look.clone(),
         };
         let verifiers = Verifiers::start(options.threads, eyes).map_err(WorldError::Threads)?;
-        Ok(Self { verifiers, arms, board, cookies, dividers, mounts, folder })
+        Ok(Self { verifiers, arms, board, cookies, dividers, mounts, folder, blind })
+    }
+
+    /// Why there is no watcher.
+    #[must_use]
+    pub fn blind(&self) -> Option<&WorldError> {
+        self.blind.as_ref()
     }
 
     /// Has these checks answered; urgent ones first. Their sources are followed from now on.
@@ -160,7 +169,9 @@ impl World {
         self.dividers.reopen(&self.folder).map_err(refused)?;
         self.arms
             .rebuild("the watcher stopped answering and was made anew")
-            .map_err(|source| WorldError::Watcher { source })
+            .map_err(|source| WorldError::Watcher { source })?;
+        self.blind = None;
+        Ok(())
     }
 
     /// Those of the sources that are asked about now for which the last look does not stand: somebody opened them since,

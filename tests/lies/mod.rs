@@ -1,6 +1,8 @@
 //! Filesystems and moments that lie: writers without events, mounts, filesystems that do not report, clocks that jump,
 //! limits that are reached. None of them may make the daemon say fresh about what is not.
 
+mod clocks;
+mod limits;
 mod mounts;
 mod renames;
 mod silent;

@@ -31,6 +31,9 @@ use waiting::{Flight, Waiter};
 /// Checks of one registration that are few enough to pass others in the queue.
 const URGENT_CHECKS_MAX: usize = 256;
 
+/// How many times longer than at first the wait between two looks at what cannot be told becomes.
+const RETRY_GROWTH_MAX: u32 = 16;
+
 /// The engine.
 pub(super) struct Engine {
     pub(super) index: Index<SledIndex>,
@@ -45,6 +48,8 @@ pub(super) struct Engine {
     verifying: Vec<Waiter>,
     cookie_max: Duration,
     retry: Duration,
+    /// Longer after every time that brought nothing: a limit that is reached stays so for hours.
+    retry_after: Duration,
     retry_at: Option<Instant>,
     stopping: bool,
     /// Why the index may not be read any more.
@@ -70,11 +75,16 @@ impl Engine {
         config: &Config,
     ) -> (Self, EngineHandle) {
         let (handle, inbox) = EngineHandle::new();
+        let blind = world.blind().map(ToString::to_string);
+        if let Some(why) = &blind {
+            tracing::error!(why, "nothing can be watched; tried again");
+        }
+        let retry = Duration::from_millis(config.verify.retry_ms);
         let engine = Self {
             index,
             ledger,
             world,
-            health: Health::default(),
+            health: Health { blind, ..Health::default() },
             log,
             wake,
             inbox,
@@ -82,7 +92,8 @@ impl Engine {
             flight: None,
             verifying: Vec::new(),
             cookie_max: Duration::from_millis(config.verify.cookie_ms_max),
-            retry: Duration::from_millis(config.verify.retry_ms),
+            retry,
+            retry_after: retry,
             retry_at: None,
             stopping: false,
             failed: None,
@@ -149,9 +160,13 @@ impl Engine {
             let unsure =
                 |found: &crate::index::found::Found| matches!(found, crate::index::found::Found::Unknown(_));
             if batch.answers.iter().any(|answer| unsure(&answer.found)) {
-                self.retry_at.get_or_insert(Instant::now() + self.retry);
+                self.retry_at.get_or_insert(Instant::now() + self.retry_after);
             }
             let outcome = self.index.settle(batch.answers.clone(), clock::now())?;
+            if outcome.changed.iter().any(|change| matches!(change.to, Freshness::Unknown(_))) {
+                self.retry_after = self.retry;
+                self.retry_at = self.retry_at.map(|at| at.min(Instant::now() + self.retry));
+            }
             for change in &outcome.changed {
                 tracing::debug!(id = %change.id, from = ?change.from, to = ?change.to, "changed");
             }
@@ -204,8 +219,16 @@ impl Engine {
 
     /// Looks again at what could not be told, and at nothing when everything is told.
     fn look_again(&mut self) -> Result<(), StorageError> {
+        if self.world.blind().is_some() {
+            self.rebuild_world();
+        }
         let undecided = self.index.undecided()?;
-        self.retry_at = (!undecided.is_empty()).then(|| Instant::now() + self.retry);
+        self.retry_after = if undecided.is_empty() {
+            self.retry
+        } else {
+            (self.retry_after * 2).min(self.retry * RETRY_GROWTH_MAX)
+        };
+        self.retry_at = (!undecided.is_empty()).then(|| Instant::now() + self.retry_after);
         if !undecided.is_empty() {
             let checks = self.index.touch(undecided.into_iter().map(|source| (source, Depth::Names)))?;
             self.world.verify(checks, false);

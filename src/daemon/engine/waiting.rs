@@ -146,7 +146,7 @@ impl Engine {
         Ok(())
     }
 
-    fn rebuild_world(&mut self) {
+    pub(super) fn rebuild_world(&mut self) {
         if let Some(flight) = self.flight.take() {
             self.queued.extend(flight.waiters);
         }

@@ -335,8 +335,13 @@ impl Marks {
             }
             return true;
         }
-        // Either inode may now be reported under this name, and loses its watch when this name loses it.
         armed.inodes = held;
+        // What the kernel refused changes nothing for anybody. Taken for a loss, it would make the source itself suspect,
+        // which is then refused again, for ever.
+        if !asked && before == after {
+            return false;
+        }
+        // Either inode may now be reported under this name, and loses its watch when this name loses it.
         for inode in before.into_iter().chain(after) {
             if !armed.inodes.contains(&inode) {
                 armed.inodes.push(inode);
