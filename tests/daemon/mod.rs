@@ -13,6 +13,7 @@ mod sessions;
 mod shutdown;
 mod status;
 mod touch_ack;
+mod tree;
 mod truth;
 mod wire;
 
