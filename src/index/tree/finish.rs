@@ -71,6 +71,9 @@ impl<S: Storage> Index<S> {
         if let Some(tree) = self.grove.trees.get_mut(&id) {
             tree.unsettled = false;
         }
+        if self.grove.trees.values().all(|tree| !tree.unsettled) {
+            self.grove.early.clear();
+        }
         for (session, _) in &state.readers {
             self.forget_suspect(*session);
         }

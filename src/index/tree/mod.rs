@@ -30,6 +30,7 @@ use super::freshness::Doubt;
 use super::{SourceId, Stamp};
 use sieve::{Rules, Sieve};
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sum::Sum;
@@ -49,6 +50,9 @@ pub(super) struct Grove {
     orphans: bool,
     /// Folders that are gone, for whoever ends their watches.
     released: Vec<SourceId>,
+    /// What stood under names whose change was found while some tree that speaks of earlier versions had yet to come to
+    /// their folder.
+    early: HashMap<SourceId, BTreeMap<OsString, Option<Entry>>>,
     /// What changed in the tree that is being finished, since each version that a stale reader speaks of.
     since: BTreeMap<u64, Since>,
 }
