@@ -27,6 +27,7 @@ use changes::Since;
 
 use super::found::{Found, Inode};
 use super::freshness::Doubt;
+use super::view::Coverage;
 use super::{SourceId, Stamp};
 use sieve::{Rules, Sieve};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -73,6 +74,8 @@ pub(super) struct Tree {
     waits: u32,
     /// It waits for folders, or for a look at its own path; its readers are counted as suspects.
     unsettled: bool,
+    /// Until it is whole no stat may stand in for bytes: somebody critical rests on it, and nobody watched.
+    pub(super) prove: bool,
     /// Counts the states that it was in as a whole.
     pub(super) version: u64,
     /// Versions at which readers were right, sorted.
@@ -120,6 +123,7 @@ impl Tree {
             instead: None,
             waits: 0,
             unsettled: false,
+            prove: false,
             version,
             moments: Vec::new(),
         }
@@ -215,9 +219,9 @@ impl Grove {
     }
 
     /// Members of a tree that are watched by their inode, and those that are watched by their folder alone.
-    pub(super) fn coverage(&self, tree: SourceId) -> (u64, u64) {
-        let Some(tree) = self.trees.get(&tree) else { return (0, 0) };
-        (tree.linked, tree.sum.members().saturating_sub(tree.linked))
+    pub(super) fn coverage(&self, tree: SourceId) -> Coverage {
+        let Some(tree) = self.trees.get(&tree) else { return Coverage::default() };
+        Coverage { inode: tree.linked, directory: tree.sum.members().saturating_sub(tree.linked) }
     }
 
     /// The rules that count in a folder of a tree, from the tree's root down to it.
