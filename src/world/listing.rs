@@ -68,7 +68,7 @@ pub(super) fn list(
     let gitignore = rules.then(|| read_rules(&folder.join(".gitignore")));
     let entries = names.into_iter().map(|name| (listing.entry(&name), name));
     let entries = entries.map(|(entry, name)| (name, entry)).collect();
-    Ok(Ok(Listing { inode, entries, whole: order.names.all, gitignore }))
+    Ok(Ok(Listing { inode, entries, known: order.known.clone(), whole: order.names.all, gitignore }))
 }
 
 /// What stands where the folder was.
