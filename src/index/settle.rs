@@ -1,7 +1,7 @@
 //! Applying answers: rows are judged, marked and counted.
 
 use super::found::Found;
-use super::freshness::{self, Freshness, adopt, judge};
+use super::freshness::{self, Doubt, Freshness, adopt, judge};
 use super::row::{Baseline, Mark, Row, RowNo, SessionNo};
 use super::shelf::{mark_key, source_key};
 use super::storage::{SourceState, Storage, StorageError, Summary, Table};
@@ -111,7 +111,12 @@ impl<S: Storage> Index<S> {
         let counts = self.shelf.counts(session)?;
         counts.count(&row, old.as_ref(), false);
         counts.count(&row, new.as_ref(), true);
-        let from = old.map_or(Freshness::Fresh, |mark| mark.freshness);
+        let from = match old {
+            Some(mark) => mark.freshness,
+            None if row.ever_fresh => Freshness::Fresh,
+            // No mark yet, because nobody had looked: nothing was fresh that could have ceased to be so.
+            None => Freshness::Unknown(Doubt::Unsettled),
+        };
         if from != freshness {
             outcome.changed.push(Change { session, id: row.id, from, to: freshness });
         }

@@ -21,6 +21,7 @@ pub(super) struct Step<'index, S> {
     pub(super) told: Vec<RowNo>,
     pub(super) checks: Vec<Check>,
     pub(super) released: Vec<SourceId>,
+    pub(super) outcome: Outcome,
 }
 
 impl<S: Storage> Step<'_, S> {
@@ -155,7 +156,7 @@ impl<S: Storage> Step<'_, S> {
         let Some(key) = self.key_of(&row.source) else {
             self.index.shelf.put_row(self.session, row.clone())?;
             let freshness = judge(&row, &Found::Missing);
-            self.index.mark(self.session, row.no, freshness, None, self.at, &mut Outcome::default())?;
+            self.index.mark(self.session, row.no, freshness, None, self.at, &mut self.outcome)?;
             self.told.push(row.no);
             return Ok(row);
         };
@@ -165,8 +166,7 @@ impl<S: Storage> Step<'_, S> {
         self.told.push(row.no);
         match &state.found {
             Some(found) if !fresh_needed => {
-                let mut outcome = Outcome::default();
-                self.index.judge_row(self.session, row.no, found, self.at, &mut outcome)?;
+                self.index.judge_row(self.session, row.no, found, self.at, &mut self.outcome)?;
                 // Whoever holds the row from here on must hold what the judgement made of it.
                 row = self.index.shelf.held_row(self.session, row.no)?.cloned().unwrap_or(row);
             }
