@@ -6,7 +6,7 @@ use super::reason::{Code, listed, short};
 use super::{Decision, Empty, Transition, decide, refuted};
 use crate::index::clock::Clock;
 use crate::index::freshness::{Cause, Doubt, Freshness};
-use crate::index::row::Role;
+use crate::index::row::{Detail, Role};
 use crate::index::storage::StoredHead;
 use crate::index::view::{Counts, FactLine, Line, View};
 use crate::session::SessionId;
@@ -36,6 +36,7 @@ fn line(id: &str, critical: bool, source: Source, freshness: Freshness) -> Line 
         since: None,
         exists: doubtful && freshness != Freshness::Stale(Cause::Deleted),
         identity: None,
+        detail: Detail::default(),
     }
 }
 

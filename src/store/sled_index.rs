@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 // The first one holds what the index says of itself.
-const TABLES: [(Table, &str); 8] = [
+const TABLES: [(Table, &str); 10] = [
     (Table::Meta, "meta"),
     (Table::Names, "names"),
     (Table::Summaries, "summaries"),
@@ -21,6 +21,8 @@ const TABLES: [(Table, &str); 8] = [
     (Table::Marks, "marks"),
     (Table::Sources, "sources"),
     (Table::Keys, "keys"),
+    (Table::Entries, "entries"),
+    (Table::Changes, "changes"),
 ];
 
 const IDENTITY: &[u8] = b"identity";

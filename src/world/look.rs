@@ -3,11 +3,12 @@
 //! Opens without blocking and hashes regular files only, so that a FIFO or a device never holds a verifier up.
 
 use super::digest;
-use crate::index::found::{FileFound, Found, Stat};
+use crate::index::found::{FileFound, Found, Inode, Stat};
 use crate::index::freshness::Doubt;
 use crate::session::digest::Algorithm;
 use rustix::fs::{AtFlags, Mode, OFlags, Statx, StatxFlags};
 use rustix::time::ClockId;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -99,12 +100,23 @@ fn kind_at(path: &Path) -> &'static str {
     stat.ok().as_ref().and_then(not_regular).unwrap_or("device")
 }
 
-fn statx(file: &File) -> rustix::io::Result<Statx> {
+pub(super) fn statx(file: &File) -> rustix::io::Result<Statx> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
     rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, wanted)
 }
 
-fn stat_of(stat: &Statx) -> Stat {
+/// The stat of what has a name in an open folder, symlinks not followed.
+pub(super) fn statx_at(folder: &File, name: &OsStr) -> rustix::io::Result<Statx> {
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+    rustix::fs::statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, wanted)
+}
+
+/// Which inode a stat is of.
+pub(super) fn inode_of(stat: &Statx) -> Inode {
+    Inode { dev: rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor), ino: stat.stx_ino }
+}
+
+pub(super) fn stat_of(stat: &Statx) -> Stat {
     let ns = |time: &rustix::fs::StatxTimestamp| {
         time.tv_sec.saturating_mul(1_000_000_000).saturating_add(i64::from(time.tv_nsec))
     };

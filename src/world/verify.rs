@@ -3,14 +3,16 @@
 //! A change between arming and looking sends an event, and the event makes the source suspect again with a later
 //! stamp; so whatever an answer says is either true or overtaken.
 
+use super::listing::{self, Armed};
 use super::look::{LookOptions, is_unwatchable, look};
 use super::marks::Bound;
 use super::probe::git;
+use super::roots;
 use super::route::{End, Route, resolve_all};
 use super::watch::{Arms, Board, Unarmed};
-use crate::index::found::Found;
+use crate::index::found::{Found, Inode};
 use crate::index::freshness::Doubt;
-use crate::index::{Check, Depth, KeyKind, Settled, SourceId, Stamp};
+use crate::index::{Check, Depth, KeyKind, Looked, Settled, SourceId, Stamp};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -131,7 +133,7 @@ impl Shared {
             let answered = catch_unwind(AssertUnwindSafe(|| self.answer(&check)));
             let found = answered.unwrap_or_else(|_| {
                 tracing::error!(path = %check.key.path.display(), "a verifier failed on this source");
-                Found::Unknown(Doubt::Unsettled)
+                Found::Unknown(Doubt::Unsettled).into()
             });
             let answer = Settled { source: check.source, stamp: check.stamp, found };
             self.board.note(|marks| marks.answer(answer));
@@ -153,30 +155,35 @@ impl Shared {
         }
     }
 
-    fn answer(&self, check: &Check) -> Found {
+    fn answer(&self, check: &Check) -> Looked {
         if check.depth == Depth::Bytes && check.key.kind == KeyKind::Path {
             // An arm that failed or was lost is renewed below before anything is believed.
             let end = self.board.marks().armed_end(check.source);
             if let Some(path) = end {
-                return look(&path, &check.wanted, None, &self.options);
+                return look(&path, &check.wanted, None, &self.options).into();
             }
         }
         for _ in 0..TRIES {
             match self.try_answer(check) {
                 Ok(found) => return found,
-                Err(Unarmed::Never(doubt)) => return Found::Unknown(doubt),
+                Err(Unarmed::Never(doubt)) => return Found::Unknown(doubt).into(),
                 Err(Unarmed::Moved) => {}
             }
         }
-        Found::Unknown(Doubt::Unsettled)
+        Found::Unknown(Doubt::Unsettled).into()
     }
 
-    fn try_answer(&self, check: &Check) -> Result<Found, Unarmed> {
+    fn try_answer(&self, check: &Check) -> Result<Looked, Unarmed> {
+        if let Some(order) = &check.order {
+            let armed = Arming { shared: self, check };
+            let listed = listing::list(&check.key.path, order, &self.options, &armed)?;
+            return Ok(listed.map_or_else(Looked::Found, Looked::Listing));
+        }
         let (routes, _) = survey(check);
-        let bound = bound_by(check.key.kind, &routes);
+        let bound = bound_by(&check.key.kind, &routes);
         let mut unused = Some(Vec::new());
         self.board.note(|marks| unused = marks.bind(check.source, bound.clone()));
-        let Some(unused) = unused else { return Ok(Found::Unknown(Doubt::Unsettled)) };
+        let Some(unused) = unused else { return Ok(Found::Unknown(Doubt::Unsettled).into()) };
         self.arms.disarm(&unused);
         self.arms.arm(&bound)?;
         let (again, read) = survey(check);
@@ -188,11 +195,11 @@ impl Shared {
         let folders = routes.iter().flat_map(|route| route.turns.iter().chain(route.folders.last()));
         let folders = folders.collect::<HashSet<_>>();
         if folders.into_iter().any(|folder| is_unwatchable(folder)) {
-            return Ok(Found::Unknown(Doubt::UnwatchableFs));
+            return Ok(Found::Unknown(Doubt::UnwatchableFs).into());
         }
         Ok(match read {
-            Some(head) => head,
-            None => self.look_along(check, &routes[0]),
+            Some(read) => read,
+            None => self.look_along(check, &routes[0]).into(),
         })
     }
 
@@ -205,13 +212,49 @@ impl Shared {
     }
 }
 
-/// The routes that decide a check, and, for HEAD, what was read along them.
-fn survey(check: &Check) -> (Vec<Route>, Option<Found>) {
-    match check.key.kind {
-        KeyKind::Path => (resolve_all(std::slice::from_ref(&check.key.path)), None),
+/// Arms a folder of a tree, and its files with several names.
+struct Arming<'check> {
+    shared: &'check Shared,
+    check: &'check Check,
+}
+
+impl Armed for Arming<'_> {
+    fn arm(&self, linked: &[PathBuf], whole: bool) -> Result<(), Unarmed> {
+        let Self { shared, check } = self;
+        let folder = check.key.path.clone();
+        let mut arms = if whole { Vec::new() } else { shared.board.marks().arms_of(check.source) };
+        for path in std::iter::once(&folder).chain(linked) {
+            if !arms.contains(path) {
+                arms.push(path.clone());
+            }
+        }
+        let bound = Bound { arms, folder: Some(folder), ..Bound::default() };
+        let mut unused = None;
+        shared.board.note(|marks| unused = marks.bind(check.source, bound.clone()));
+        // Nobody follows it any more, and nobody will hear the answer.
+        let Some(unused) = unused else { return Err(Unarmed::Never(Doubt::Unsettled)) };
+        shared.arms.disarm(&unused);
+        shared.arms.arm(&bound)
+    }
+
+    fn inode(&self) -> Option<Inode> {
+        self.shared.board.marks().watched(&self.check.key.path)
+    }
+}
+
+/// The routes that decide a check, and, for HEAD and for a tree's root, what was read along them.
+fn survey(check: &Check) -> (Vec<Route>, Option<Looked>) {
+    match &check.key.kind {
+        KeyKind::Tree(filter) => {
+            let (routes, looked) = roots::survey(&check.key.path, filter);
+            (routes, Some(looked))
+        }
+        KeyKind::Path | KeyKind::Lines(_) | KeyKind::Schema | KeyKind::Folder => {
+            (resolve_all(std::slice::from_ref(&check.key.path)), None)
+        }
         KeyKind::Head => {
             let reading = git::head(&check.key.path);
-            (resolve_all(&reading.files), Some(head_found(reading.head)))
+            (resolve_all(&reading.files), Some(head_found(reading.head).into()))
         }
     }
 }
@@ -227,7 +270,7 @@ pub fn head_found(head: git::Head) -> Found {
     }
 }
 
-fn bound_by(kind: KeyKind, routes: &[Route]) -> Bound {
+fn bound_by(kind: &KeyKind, routes: &[Route]) -> Bound {
     let mut bound = Bound::default();
     let mut seen = HashSet::new();
     let mut arm = |path: &PathBuf| {

@@ -14,6 +14,7 @@ mod shutdown;
 mod status;
 mod subscribe;
 mod touch_ack;
+mod tree;
 mod truth;
 mod wire;
 

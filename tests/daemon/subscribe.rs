@@ -107,6 +107,20 @@ fn an_own_write_a_refutation_and_a_lost_repository_are_told() {
     assert_eq!(move_of(&told(&mut raw)), ["s", "head", "fresh", "unknown", "repository_missing"]);
 }
 
+/// Its inputs are rows of their own, and nobody asked for those.
+#[test]
+fn a_command_is_told_as_one() {
+    let (place, daemon) = scene(|_| ());
+    let inputs = json!([{ "kind": "file", "path": "a" }, { "kind": "file", "path": "b" }]);
+    let command = json!({ "kind": "command", "command": "make", "inputs": inputs });
+    let mut raw = subscribe(&daemon, &json!({ "topics": ["staleness"] }));
+    register(&daemon, &place, "s", &json!([{ "id": "c", "source": command }]));
+    place.write("a", "2");
+    assert_eq!(move_of(&told(&mut raw)), ["s", "c", "fresh", "stale", "input"]);
+    place.write("a", "1");
+    assert_eq!(move_of(&told(&mut raw)), ["s", "c", "stale", "fresh", "-"]);
+}
+
 #[test]
 fn a_decision_is_told_with_its_place_in_the_log() {
     let (place, daemon) = scene(|_| ());
@@ -242,7 +256,7 @@ fn register_many(daemon: &Daemon, place: &Place, rows: usize) {
 
 /// Writes the file, and waits until every row has changed.
 fn flip(daemon: &Daemon, place: &Place, round: usize) {
-    place.write("a", if round % 2 == 0 { "2" } else { "1" });
+    place.write("a", if round.is_multiple_of(2) { "2" } else { "1" });
     daemon.ask("decide", &json!({ "session": "many", "rows": "stale" }));
 }
 

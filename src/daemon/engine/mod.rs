@@ -118,7 +118,17 @@ impl Engine {
         self.drain_inbox();
         self.launch();
         self.release();
-        self.expire()
+        self.expire()?;
+        self.tend_trees()
+    }
+
+    /// Has the folders looked at that are due, and forgets those that no tree has any more.
+    fn tend_trees(&mut self) -> Result<(), StorageError> {
+        let released = self.index.take_released();
+        self.world.unfollow(&released);
+        let orders = self.index.orders()?;
+        self.world.verify(orders, false);
+        Ok(())
     }
 
     /// Sleeps until something happened, somebody asks, or a deadline passes.
@@ -150,10 +160,11 @@ impl Engine {
             let checks = self.index.touch(moved)?;
             self.world.verify(checks, false);
         }
+        if !batch.stirred.is_empty() {
+            self.index.stir(batch.stirred.iter().map(|(&folder, names)| (folder, names.clone())))?;
+        }
         if !batch.answers.is_empty() {
-            let unsure =
-                |found: &crate::index::found::Found| matches!(found, crate::index::found::Found::Unknown(_));
-            if batch.answers.iter().any(|answer| unsure(&answer.found)) {
+            if batch.answers.iter().any(|answer| answer.found.is_unsure()) {
                 self.retry_at.get_or_insert(Instant::now() + self.retry);
             }
             let at = clock::now();

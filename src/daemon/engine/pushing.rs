@@ -8,6 +8,7 @@ use crate::protocol::event::{self, Topic};
 use crate::session::SessionId;
 use crate::session::moment::Moment;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 impl Engine {
     /// Tells those who want to know which rows changed.
@@ -18,12 +19,14 @@ impl Engine {
         // A checkout changes thousands of rows of one session at once: its name is looked up once.
         let mut names: HashMap<SessionNo, Option<SessionId>> = HashMap::new();
         for change in changes {
-            if !names.contains_key(&change.session) {
-                let name = self.index.head(change.session)?.session;
-                let wanted = self.wants_changes(&name);
-                names.insert(change.session, wanted.then_some(name));
-            }
-            let Some(Some(name)) = names.get(&change.session) else { continue };
+            let name = match names.entry(change.session) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => {
+                    let name = self.index.head(change.session)?.session;
+                    unknown.insert(self.wants_changes(&name).then_some(name))
+                }
+            };
+            let Some(name) = name else { continue };
             let line = event::staleness(name, change, self.index.clock(), at);
             self.subscribers.tell(Topic::Staleness, Some(name), line);
         }

@@ -6,6 +6,7 @@ use crate::protocol::convert;
 use crate::protocol::event::Topic;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::request::Subscribe;
+use crate::session::SessionId;
 
 /// What is wanted, and the answer that says so. A session need not be there yet.
 pub(super) fn subscribe(ask: &Subscribe) -> Result<(Wanted, String), Refusal> {
@@ -26,7 +27,7 @@ pub(super) fn subscribe(ask: &Subscribe) -> Result<(Wanted, String), Refusal> {
     let session = ask.session.as_deref().map(convert::session).transpose()?;
     let answer = to_json(&Subscribed {
         subscribed: topics.iter().map(|topic| topic.word()).collect(),
-        session: session.as_ref().map(|session| session.as_str()),
+        session: session.as_ref().map(SessionId::as_str),
     });
     Ok((Wanted { topics, session }, answer))
 }
