@@ -100,6 +100,10 @@ fn every_change_is_one_line_of_json() {
     wait_until("the change is shown", || watching.stale() == [0, 1]);
     change(&place, "1");
     wait_until("the revert is shown", || watching.stale() == [0, 1, 0]);
+    // The clock moves, and nothing else. It is asked for again meanwhile, and there is nothing to show.
+    change(&place, "1");
+    std::thread::sleep(Duration::from_millis(2_500));
+    assert_eq!(watching.stale(), [0, 1, 0], "{}", watching.out());
     // What no event tells of is asked for: a row that is fresh from its first moment.
     place.write("b", "1");
     daemon.ask("context.record", &json!({ "session": "s", "results": [file("b", "1")] }));
