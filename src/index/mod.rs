@@ -303,12 +303,6 @@ impl<S: Storage> Index<S> {
         self.grove.take_released()
     }
 
-    /// Members of a tree that are watched by their own inode, and those that are watched by their folder alone.
-    #[must_use]
-    pub fn coverage(&self, source: SourceId) -> (u64, u64) {
-        self.grove.coverage(source)
-    }
-
     /// Something happened at these sources: their readers are suspect until the returned checks are answered.
     /// Sources that nobody rests on any more are passed over.
     pub fn touch(

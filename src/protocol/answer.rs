@@ -151,9 +151,9 @@ pub struct SessionStatus<'answer> {
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Coverage {
     /// By their own inode and every folder on the way.
-    pub inode: u32,
+    pub inode: u64,
     /// By their folder alone.
-    pub directory: u32,
+    pub directory: u64,
 }
 
 /// `status` of the daemon.

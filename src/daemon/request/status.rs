@@ -2,6 +2,7 @@
 
 use super::{Answer, Daemon, no_session};
 use crate::daemon::handle::{Need, Sight};
+use crate::index;
 use crate::index::freshness::Freshness;
 use crate::index::view::{Line, Listed, View};
 use crate::protocol::answer::{Coverage, Health, SessionStatus, to_json};
@@ -10,7 +11,6 @@ use crate::protocol::path::WirePath;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::report::{ClockOut, row};
 use crate::protocol::request::Status;
-use crate::session::source::Source;
 use std::time::Instant;
 
 pub(super) async fn status(daemon: &Daemon, ask: Status) -> Answer {
@@ -40,12 +40,12 @@ async fn of_session(daemon: &Daemon, session: &str) -> Answer {
     }))
 }
 
-/// Sources named directly are watched by their own inode and every folder on the way, unless they cannot be.
+/// How the session's sources are watched, members of its trees one by one. What cannot be told is not watched.
 fn coverage(view: &View) -> Coverage {
     let doubtful = |line: &Line| matches!(line.freshness, Freshness::Unknown(_));
-    let watched = view.lines.iter().filter(|line| !matches!(line.source, Source::Volatile { .. }));
-    let watched = watched.filter(|line| !doubtful(line));
-    Coverage { inode: watched.count() as u32, directory: 0 }
+    let covered: index::view::Coverage =
+        view.lines.iter().filter(|line| !doubtful(line)).map(|line| line.coverage).sum();
+    Coverage { inode: covered.inode, directory: covered.directory }
 }
 
 async fn of_daemon(daemon: &Daemon) -> Answer {

@@ -72,11 +72,12 @@ impl<S: Storage> Index<S> {
         self.grove.orphans = true;
     }
 
-    /// Which versions the readers of a tree speak of, after a restart.
+    /// Which versions the readers of a tree speak of, after a restart, and whether one of them is critical.
     pub(in crate::index) fn speak_of(
         &mut self,
         id: SourceId,
         state: &SourceState,
+        critical: bool,
     ) -> Result<(), StorageError> {
         if !self.grove.trees.contains_key(&id) {
             return Ok(());
@@ -89,6 +90,7 @@ impl<S: Storage> Index<S> {
         moments.dedup();
         if let Some(tree) = self.grove.trees.get_mut(&id) {
             tree.moments = moments;
+            tree.prove = critical;
         }
         Ok(())
     }
@@ -170,7 +172,8 @@ impl<S: Storage> Index<S> {
         }
         self.wait(tree, id, true)?;
         let stamp = self.next_stamp();
-        self.grove.queue(id, Names::all(false), stamp);
+        let prove = self.grove.trees.get(&tree).is_some_and(|tree| tree.prove);
+        self.grove.queue(id, Names::all(prove), stamp);
         Ok(())
     }
 

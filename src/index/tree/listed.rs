@@ -76,6 +76,7 @@ impl<S: Storage> Index<S> {
             Some(listing) => self.keep(id, listing)?,
             None => Vec::new(),
         };
+        self.keep_for_latecomers(id, &trees, &changes);
         let mut regrown = Vec::new();
         for tree in trees {
             let new = waiting.contains(&Waiting { tree, new: true });
@@ -93,6 +94,20 @@ impl<S: Storage> Index<S> {
         self.stir_replaced(id, &changes)?;
         self.answered(id, waiting, at, outcome)?;
         regrown.into_iter().try_for_each(|tree| self.regrow(tree))
+    }
+
+    /// Trees grow side by side, and each learns of a folder's changes when it comes to the folder; but the first look has
+    /// taken them in by then.
+    fn keep_for_latecomers(&mut self, id: SourceId, trees: &[SourceId], changes: &[Change]) {
+        let late = |(tree, held): (&SourceId, &super::Tree)| {
+            held.unsettled && !held.moments.is_empty() && !trees.contains(tree)
+        };
+        if !changes.is_empty() && self.grove.trees.iter().any(late) {
+            let early = self.grove.early.entry(id).or_default();
+            for (name, old, _) in changes {
+                early.entry(name.clone()).or_insert_with(|| old.clone());
+            }
+        }
     }
 
     /// The folder was looked at; trees that waited for nothing else are whole.
@@ -182,14 +197,18 @@ impl<S: Storage> Index<S> {
     ) -> Result<(), StorageError> {
         let Some(stand) = self.stand(tree, id) else { return Ok(()) };
         if new {
-            for (name, old, entry) in changes {
-                let prints = (stand.print(name, old.as_ref()), stand.print(name, entry.as_ref()));
-                self.note_change(&stand, name, prints)?;
-                if stand.enters(name, old.as_ref()) && !stand.enters(name, entry.as_ref()) {
-                    self.note_vanished(&stand.below(name))?;
+            let mut then: BTreeMap<OsString, Option<Entry>> =
+                changes.iter().map(|(name, old, _)| (name.clone(), old.clone())).collect();
+            then.extend(self.grove.early.get(&id).cloned().unwrap_or_default());
+            let entries = self.entries(id)?;
+            for (name, old) in then {
+                let (old, entry) = (old.as_ref(), entries.get(&name));
+                self.note_change(&stand, &name, (stand.print(&name, old), stand.print(&name, entry)))?;
+                if stand.enters(&name, old) && !stand.enters(&name, entry) {
+                    self.note_vanished(&stand.below(&name))?;
                 }
             }
-            for (name, entry) in self.entries(id)? {
+            for (name, entry) in entries {
                 let print = stand.print(&name, Some(&entry));
                 if let Some(tree) = self.grove.trees.get_mut(&tree) {
                     tree.count(print.map(|print| (&entry, print)), true);
