@@ -179,6 +179,8 @@ pub struct Health<'answer> {
     pub watches: usize,
     /// Events seen since start, opens and reads not counted.
     pub events: u64,
+    /// Connections that are told what happens.
+    pub subscribers: usize,
     /// Gaps since start.
     pub gaps: u64,
     /// Why the last gap began.
@@ -189,6 +191,16 @@ pub struct Health<'answer> {
     pub state: WirePath,
     /// What went wrong and is not mended yet, one sentence each.
     pub problems: Vec<String>,
+}
+
+/// `subscribe`
+#[derive(Debug, Serialize)]
+pub struct Subscribed<'answer> {
+    /// The topics, each once.
+    pub subscribed: Vec<&'static str>,
+    /// The only session that is told of, where one was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<&'answer str>,
 }
 
 /// `log.read`

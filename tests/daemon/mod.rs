@@ -12,6 +12,7 @@ mod restart;
 mod sessions;
 mod shutdown;
 mod status;
+mod subscribe;
 mod touch_ack;
 mod tree;
 mod truth;

@@ -3,12 +3,14 @@
 //! World before requests: each turn takes what happened, applies it, and only then runs what was waiting. A request is
 //! served after a cookie made later than the request has come back; one cookie serves everybody who waits for it.
 
+mod pushing;
 mod waiting;
 
 use super::Fatal;
 use super::clock;
 use super::handle::{EngineHandle, Message, Sight};
 use super::log::Log;
+use super::subscribers::Subscribers;
 use crate::config::Config;
 use crate::index::freshness::{Cause, Doubt, Freshness};
 use crate::index::row::SessionNo;
@@ -37,6 +39,7 @@ pub(super) struct Engine {
     pub(super) ledger: Ledger,
     pub(super) world: World,
     pub(super) health: Health,
+    subscribers: Arc<Subscribers>,
     log: Log,
     wake: Arc<Notify>,
     inbox: mpsc::UnboundedReceiver<Message>,
@@ -67,6 +70,7 @@ impl Engine {
         world: World,
         wake: Arc<Notify>,
         log: Log,
+        subscribers: Arc<Subscribers>,
         config: &Config,
     ) -> (Self, EngineHandle) {
         let (handle, inbox) = EngineHandle::new();
@@ -75,6 +79,7 @@ impl Engine {
             ledger,
             world,
             health: Health::default(),
+            subscribers,
             log,
             wake,
             inbox,
@@ -162,10 +167,12 @@ impl Engine {
             if batch.answers.iter().any(|answer| answer.found.is_unsure()) {
                 self.retry_at.get_or_insert(Instant::now() + self.retry);
             }
-            let outcome = self.index.settle(batch.answers.clone(), clock::now())?;
+            let at = clock::now();
+            let outcome = self.index.settle(batch.answers.clone(), at)?;
             for change in &outcome.changed {
                 tracing::debug!(id = %change.id, from = ?change.from, to = ?change.to, "changed");
             }
+            self.push_changes(&outcome.changed, at)?;
             self.keep_proofs(&outcome.changed)?;
         }
         Ok(())
@@ -205,6 +212,7 @@ impl Engine {
             tracing::error!(%error, "the gap could not be logged");
         }
         let checks = self.index.lose_sync(&epoch)?;
+        self.push_gap(&epoch, why);
         self.world.verify(checks, false);
         // A cookie made before the gap may have been lost in it. Whoever waited for it waits for the next one.
         if let Some(flight) = self.flight.take() {

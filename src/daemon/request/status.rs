@@ -52,6 +52,7 @@ async fn of_daemon(daemon: &Daemon) -> Answer {
     let deadline = Instant::now() + daemon.config().deadline(None);
     let log_sync = daemon.log.mode().word();
     let state = WirePath(daemon.folders.state.clone());
+    let subscribers = daemon.subscribers.len();
     let uptime_s = daemon.started.elapsed().as_secs();
     let health = daemon.engine.when(Need::Barrier, deadline, move |engine, sight| {
         let mut problems = engine.problems();
@@ -69,6 +70,7 @@ async fn of_daemon(daemon: &Daemon) -> Answer {
             suspects: engine.index.pending_len(),
             watches: engine.world.watches_len(),
             events: engine.world.events(),
+            subscribers,
             gaps: engine.health.gaps,
             last_gap: engine.health.last_gap.as_deref(),
             log_sync,
