@@ -118,6 +118,8 @@ pub struct Server {
     pub idle_timeout_ms: u64,
     /// For one answer.
     pub write_timeout_ms: u64,
+    /// Of one subscriber.
+    pub subscriber_events_max: usize,
     /// From the signal to the end.
     pub drain_timeout_ms: u64,
 }
@@ -131,6 +133,7 @@ impl Default for Server {
             line_timeout_ms: 10_000,
             idle_timeout_ms: 60_000,
             write_timeout_ms: 5_000,
+            subscriber_events_max: 1_000,
             drain_timeout_ms: 10_000,
         }
     }
@@ -252,6 +255,7 @@ impl Config {
             ("server.line_timeout_ms", self.server.line_timeout_ms, 1, 3_600_000),
             ("server.idle_timeout_ms", self.server.idle_timeout_ms, 1, 86_400_000),
             ("server.write_timeout_ms", self.server.write_timeout_ms, 1, 3_600_000),
+            ("server.subscriber_events_max", self.server.subscriber_events_max as u64, 1, 1_000_000),
             ("server.drain_timeout_ms", self.server.drain_timeout_ms, 1, 600_000),
             ("context.results_max", self.context.results_max as u64, 1, 10_000_000),
             ("log.sync_interval_ms", self.log.sync_interval_ms, 1, 60_000),

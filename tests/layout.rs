@@ -11,10 +11,11 @@ const PURE: [&str; 4] = ["session", "index", "decision", "protocol"];
 /// Which rooms may name an outside crate.
 const DOORS: [(&str, &[&str]); 20] = [
     ("base64", &["protocol"]),
-    ("blake3", &["world"]),
+    ("blake3", &["index", "world"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
     ("flate2", &["agent"]),
+    ("ignore", &["index"]),
     ("jiff", &["protocol"]),
     ("notify", &["world"]),
     ("rustix", &["world", "store", "daemon", "client", "cli"]),

@@ -198,7 +198,7 @@ impl Import<'_> {
             kind: "git_head".to_owned(),
             path: Some(WirePath(PathBuf::from("."))),
             policy: Some("relevant".to_owned()),
-            what: None,
+            ..Source::default()
         };
         // Without a digest: the agent did not say, so the daemon's own look stands in and the answer shows that it does.
         Some(invariant("git_head", source))
@@ -208,7 +208,7 @@ impl Import<'_> {
         let here = LOCKFILES.iter().filter(|name| self.places.root.join(name).is_file());
         let lockfile = |name: &&str| {
             let path = Some(WirePath(PathBuf::from(name)));
-            let source = Source { kind: "lockfile".to_owned(), path, policy: None, what: None };
+            let source = Source { kind: "lockfile".to_owned(), path, ..Source::default() };
             invariant(&format!("lockfile:{name}"), source)
         };
         here.map(lockfile).collect()
@@ -216,7 +216,7 @@ impl Import<'_> {
 }
 
 fn belief(path: &Path, kind: &str) -> Belief {
-    let source = Source { kind: kind.to_owned(), path: Some(path.into()), policy: None, what: None };
+    let source = Source { kind: kind.to_owned(), path: Some(path.into()), ..Source::default() };
     Belief { id: Some(path.to_string_lossy().into_owned()), name: None, ..invariant("", source) }
 }
 

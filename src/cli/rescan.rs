@@ -67,8 +67,12 @@ fn look(update: &Update, listed: Listed) -> Result<View, Refusal> {
     let rows = index.rows(registered.session).map_err(storage)?;
     let seen: HashSet<(Role, String)> = rows.into_iter().map(|row| (row.role, row.id)).collect();
     index.restore(registered.session, &[], &seen).map_err(storage)?;
-    let answers = registered.checks.iter().map(answer).collect();
-    index.settle(answers, now()).map_err(storage)?;
+    let mut checks = registered.checks;
+    // A look at a folder of a tree may bring others below it.
+    while !checks.is_empty() {
+        index.settle(checks.iter().map(answer).collect(), now()).map_err(storage)?;
+        checks = index.orders().map_err(storage)?;
+    }
     index.view(registered.session, listed, None).map_err(storage)?.ok_or_else(empty)
 }
 

@@ -11,9 +11,11 @@ mod folders;
 mod handle;
 mod holders;
 mod log;
+mod patience;
 mod request;
 mod server;
 mod signal;
+mod subscribers;
 mod systemd;
 
 pub use folders::{FolderError, Folders, usual_runtime};
@@ -33,6 +35,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
+use subscribers::Subscribers;
 use tokio::sync::{Notify, watch};
 
 /// What the engine gets beyond the bound of a drain.
@@ -96,6 +99,7 @@ pub(crate) struct Daemon {
     config_file: Option<PathBuf>,
     started: Instant,
     holders: Holders,
+    subscribers: Arc<Subscribers>,
     stop: watch::Sender<Command>,
 }
 
@@ -178,7 +182,9 @@ async fn live(
     let world =
         World::start(&folders.cookies(), &config.world_options(), Arc::new(move || waker.notify_one()))?;
     let listener = server::bind(&folders)?;
-    let (engine, handle) = Engine::new(index, ledger, world, wake, log.clone(), &config);
+    let subscribers = Arc::<Subscribers>::default();
+    let told = Arc::clone(&subscribers);
+    let (engine, handle) = Engine::new(index, ledger, world, wake, log.clone(), told, &config);
     let engine = tokio::spawn(engine.run(checks));
     let config = Arc::new(config);
     let daemon = Arc::new(Daemon {
@@ -190,6 +196,7 @@ async fn live(
         config_file,
         started: Instant::now(),
         holders: Holders::default(),
+        subscribers,
         stop: stop.clone(),
     });
     let ended = serve(&daemon, listener, engine, stop.subscribe(), signals, serving).await;

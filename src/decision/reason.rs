@@ -129,7 +129,19 @@ pub fn sentence(line: &Line) -> String {
     match line.freshness {
         Freshness::Fresh => format!("{label} is what the session saw"),
         Freshness::Stale(cause) => match cause {
+            Cause::Content | Cause::Names if matches!(line.source, Source::Tree { .. }) => {
+                in_tree(&label, line)
+            }
             Cause::Content => format!("{label} changed since it was read ({was} → {now})"),
+            Cause::Names => format!("{label} holds other names than it did"),
+            Cause::Input => format!("{label} rests on {}", input(line)),
+            Cause::RangeMoved => match line.detail.start_line {
+                Some(start_line) => {
+                    format!("the lines of {label} that were read stand at line {start_line} now")
+                }
+                None => format!("the lines of {label} that were read stand elsewhere now"),
+            },
+            Cause::Schema => format!("the schema of {label} changed ({was} → {now})"),
             Cause::BornStale => format!("{label} already differed when it was registered ({was} → {now})"),
             Cause::Deleted => format!("{label} is gone ({was})"),
             Cause::Renamed => match &line.renamed_to {
@@ -147,6 +159,26 @@ pub fn sentence(line: &Line) -> String {
             let help = if doubt == Doubt::WatchLimit { ": raise fs.inotify.max_user_watches" } else { "" };
             format!("{what} cannot be verified ({}{help})", doubt.word())
         }
+    }
+}
+
+/// What changed below a folder: its first path, and how many there are.
+fn in_tree(label: &str, line: &Line) -> String {
+    match line.detail.changed.as_ref().map(|changed| (changed.number, changed.paths.first())) {
+        Some((1, Some(path))) => format!("{} changed below {label}", path.display()),
+        Some((number, Some(path))) => {
+            format!("{} and {} more changed below {label}", path.display(), number - 1)
+        }
+        _ => format!("something changed below {label}"),
+    }
+}
+
+fn input(line: &Line) -> String {
+    let input = line.detail.input.as_deref().unwrap_or("something");
+    match line.detail.changed.as_ref().and_then(|changed| Some((changed.number, changed.paths.first()?))) {
+        Some((1, path)) => format!("{input}, where {} changed", path.display()),
+        Some((number, path)) => format!("{input}, where {} and {} more changed", path.display(), number - 1),
+        None => format!("{input}, which is not what it was"),
     }
 }
 

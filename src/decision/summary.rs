@@ -47,7 +47,11 @@ pub(super) fn labels(lines: &[&Line]) -> Vec<PathBuf> {
 /// Critical first, then by label.
 fn reload(doubtful: &[&Line]) -> Vec<PathBuf> {
     let readable = |line: &&&Line| {
-        line.exists && !matches!(line.source, Source::GitHead { .. } | Source::Volatile { .. })
+        line.exists
+            && !matches!(
+                line.source,
+                Source::GitHead { .. } | Source::Command { .. } | Source::Volatile { .. }
+            )
     };
     let mut lines: Vec<(bool, PathBuf)> =
         doubtful.iter().filter(readable).map(|line| (!line.critical, line.label())).collect();

@@ -3,7 +3,7 @@
 use super::found::Found;
 use super::freshness::judge;
 use super::register::Refutation;
-use super::row::{Baseline, Role, Row, RowNo, SessionNo};
+use super::row::{Baseline, Detail, Role, Row, RowNo, SessionNo};
 use super::shelf::source_key;
 use super::storage::{SourceState, Storage, StorageError, Table};
 use super::telling::want;
@@ -59,7 +59,9 @@ impl<S: Storage> Index<S> {
         let mut checks = None;
         for row in self.shelf.rows(session)? {
             let Some(source) = row.source_id else { continue };
-            let of_bytes = matches!(row.source, Source::File { .. } | Source::Lockfile { .. });
+            // What a command read it read before the agent wrote.
+            let of_bytes = matches!(row.source, Source::File { .. } | Source::Lockfile { .. })
+                && row.role != Role::Input;
             let mut state: SourceState = self.shelf.must(Table::Sources, &source_key(source))?;
             if !of_bytes || state.key.path != key {
                 continue;
@@ -84,7 +86,9 @@ impl<S: Storage> Index<S> {
         let root = self.head(session)?.root;
         let key = absolute(&root, path);
         let rests = |row: &Row| match &row.source {
-            Source::File { path } | Source::Lockfile { path } => absolute(&root, path) == key,
+            Source::File { path } | Source::Lockfile { path } => {
+                row.role != Role::Input && absolute(&root, path) == key
+            }
             _ => false,
         };
         Ok(self.shelf.rows(session)?.iter().any(rests))
@@ -96,7 +100,7 @@ impl<S: Storage> Index<S> {
         let path = absolute(&head.root, target);
         let known = |row: &Row| {
             let by_path = row.source.path().is_some_and(|spelled| absolute(&head.root, spelled) == path);
-            by_path || Path::new(&row.id) == target
+            row.role != Role::Input && (by_path || Path::new(&row.id) == target)
         };
         let fact = head.facts.iter().any(|fact| Path::new(&fact.id) == target);
         Ok(fact || self.shelf.rows(session)?.iter().any(known))
@@ -116,21 +120,27 @@ impl<S: Storage> Index<S> {
         let rows = self.shelf.rows(session)?;
         for row in &rows {
             let by_path = row.source.path().is_some_and(|spelled| absolute(&head.root, spelled) == path);
-            if Path::new(&row.id) == target || by_path {
+            if row.role != Role::Input && (Path::new(&row.id) == target || by_path) {
                 numbers.insert(row.no);
             }
         }
-        let mut ids = Vec::new();
+        let (mut ids, mut outcome) = (Vec::new(), Outcome::default());
         for row in rows.into_iter().filter(|row| numbers.contains(&row.no)) {
             ids.push(row.id.clone());
-            self.refute_row(session, row, at)?;
+            self.refute_row(session, row, at, &mut outcome)?;
         }
         self.clock.tick += 1;
         self.shelf.flush()?;
-        Ok((!ids.is_empty()).then_some(Refutation { ids }))
+        Ok((!ids.is_empty()).then_some(Refutation { ids, changed: outcome.changed }))
     }
 
-    fn refute_row(&mut self, session: SessionNo, row: Row, at: Moment) -> Result<(), StorageError> {
+    fn refute_row(
+        &mut self,
+        session: SessionNo,
+        row: Row,
+        at: Moment,
+        outcome: &mut Outcome,
+    ) -> Result<(), StorageError> {
         let found = match row.source_id {
             Some(source) => self.shelf.must::<SourceState>(Table::Sources, &source_key(source))?.found,
             None => None,
@@ -139,6 +149,6 @@ impl<S: Storage> Index<S> {
         let freshness = judge(&row, found.as_ref().unwrap_or(&Found::Missing));
         let no = row.no;
         self.shelf.put_row(session, row)?;
-        self.mark(session, no, freshness, found.as_ref(), at, &mut Outcome::default())
+        self.mark(session, no, (freshness, Detail::default()), found.as_ref(), at, outcome)
     }
 }

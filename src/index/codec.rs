@@ -2,37 +2,46 @@
 //! whoever changes them raises [`FORMAT`], and older indexes are rebuilt.
 
 use super::clock::Clock;
-use super::found::{FileFound, Found, Inode, Stat};
+use super::found::{FileFound, Found, Inode, LinesFound, Stat, TreeFound};
 use super::freshness::{Cause, Doubt, Freshness};
 use super::pack::{Pack, pack_bytes, pack_enum, pack_struct, take, unpack_bytes};
-use super::row::{Baseline, Mark, Role, Row, RowNo, SessionNo};
+use super::row::{Baseline, Changed, Detail, Mark, Role, Row, RowNo, SessionNo};
 use super::storage::{SourceState, StoredFact, StoredHead, Summary};
+use super::tree::{Entry, EntryKind, Past, Print};
 use super::{KeyKind, Next, SourceId, SourceKey, Totals};
 use crate::session::SessionId;
 use crate::session::context::{Goal, Seen};
 use crate::session::digest::{Algorithm, CommitId, Digest};
 use crate::session::moment::Moment;
-use crate::session::source::{HeadPolicy, Source};
+use crate::session::source::{Filter, HeadPolicy, LineRange, Source};
 
 /// Raised whenever the meaning of the bytes changes.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 pack_enum!(Algorithm { 0 => Blake3, 1 => Sha256, 2 => GitSha1, 3 => GitSha256 });
 pack_enum!(HeadPolicy { 0 => Strict, 1 => Relevant });
-pack_enum!(Role { 0 => Result, 1 => Invariant, 2 => Tracked });
-pack_enum!(KeyKind { 0 => Path, 1 => Head });
+pack_enum!(Role { 0 => Result, 1 => Invariant, 2 => Tracked, 3 => Input });
+pack_enum!(KeyKind {
+    0 => Path, 1 => Head, 2 => Lines(range), 3 => Schema, 4 => Tree(filter), 5 => Folder,
+});
+pack_struct!(LineRange { start_line, lines });
+pack_struct!(Filter { include, exclude, contents, gitignore });
 pack_enum!(Source {
     0 => File { path },
     1 => Absent { path },
     2 => GitHead { path, policy },
     3 => Lockfile { path },
     4 => Volatile { what },
+    5 => Lines { path, range },
+    6 => Tree { path, filter },
+    7 => Command { command, cwd, inputs },
+    8 => SqliteSchema { path },
 });
 pack_enum!(Seen { 0 => Digest(digest), 1 => Commit(commit), 2 => Absence, 3 => Unsaid });
 pack_enum!(Baseline { 0 => Client(seen), 1 => Awaited, 2 => Registration(seen), 3 => Missed });
 pack_enum!(Cause {
     0 => Content, 1 => Deleted, 2 => Appeared, 3 => KindChanged, 4 => HeadMoved, 5 => BornStale, 6 => Volatile,
-    7 => Refuted, 8 => Renamed,
+    7 => Refuted, 8 => Names, 9 => Input, 10 => RangeMoved, 11 => Schema, 12 => Renamed,
 });
 pack_enum!(Doubt {
     0 => UnwatchableFs, 1 => Unreadable, 2 => WatchLimit, 3 => Unsettled, 4 => RepositoryMissing, 5 => WatcherDead,
@@ -41,13 +50,18 @@ pack_enum!(Doubt {
 pack_enum!(Freshness { 0 => Fresh, 1 => Stale(cause), 2 => Unknown(doubt) });
 pack_enum!(Found {
     0 => File(file), 1 => Missing, 2 => Other { kind }, 3 => Head { commit, branch }, 4 => Unknown(doubt),
-    5 => Renamed { to, file },
+    5 => Lines(lines), 6 => Schema(digest), 7 => Tree(tree), 8 => Folder(inode), 9 => Renamed { to, file },
 });
 pack_struct!(Stat { dev, ino, size, mode, mtime_ns, ctime_ns, mount });
 pack_struct!(Inode { dev, ino });
 pack_struct!(FileFound { digest, also, stat, racy, canonical });
+pack_struct!(LinesFound { digest, elsewhere, canonical });
+pack_struct!(TreeFound { digest, members, version });
 pack_struct!(SourceKey { kind, path });
-pack_struct!(SourceState { key, found, readers, wanted });
+pack_struct!(SourceState { key, found, readers, wanted, version });
+pack_enum!(EntryKind { 0 => File, 1 => Folder, 2 => Link, 3 => Other });
+pack_struct!(Entry { kind, inode, stat, racy, linked, digest, doubt });
+pack_struct!(Past { until, now });
 pack_struct!(Row {
     no,
     role,
@@ -60,8 +74,13 @@ pack_struct!(Row {
     baseline,
     ever_fresh,
     refuted,
+    as_of,
+    inputs,
+    input_of,
 });
-pack_struct!(Mark { freshness, now, since });
+pack_struct!(Mark { freshness, now, since, detail });
+pack_struct!(Detail { changed, input, start_line, eol_only });
+pack_struct!(Changed { number, paths });
 pack_struct!(Goal { statement, branchable, shares_mutable_state, hypotheses });
 pack_struct!(StoredFact { id, statement, evidence, sources, rows });
 pack_struct!(StoredHead {
@@ -126,5 +145,15 @@ impl Pack for SessionId {
 
     fn unpack(input: &mut &[u8]) -> Option<Self> {
         SessionId::new(std::str::from_utf8(unpack_bytes(input)?).ok()?)
+    }
+}
+
+impl Pack for Print {
+    fn pack(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0);
+    }
+
+    fn unpack(input: &mut &[u8]) -> Option<Self> {
+        Some(Self(take(input, 32)?.try_into().ok()?))
     }
 }

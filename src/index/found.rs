@@ -58,8 +58,38 @@ pub enum Found {
         /// `None` when detached.
         branch: Option<String>,
     },
+    /// Lines of a regular file.
+    Lines(LinesFound),
+    /// The schema of a database.
+    Schema(Digest),
+    /// All that is below a folder.
+    Tree(TreeFound),
+    /// One folder of a tree; its entries are kept one by one.
+    Folder(Inode),
     /// It cannot be told.
     Unknown(Doubt),
+}
+
+/// Lines of a regular file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinesFound {
+    /// BLAKE3 of the lines, joined by line feeds, without one after the last.
+    pub digest: Digest,
+    /// Where texts that readers saw stand instead: their digests, with the first line of each.
+    pub elsewhere: Vec<(Digest, u64)>,
+    /// Where the path led, symlinks resolved.
+    pub canonical: PathBuf,
+}
+
+/// All that is below a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TreeFound {
+    /// Digest of the members: their paths, kinds and bytes.
+    pub digest: Digest,
+    /// How many members there are.
+    pub members: u64,
+    /// Counts the states that the tree was in.
+    pub version: u64,
 }
 
 /// A regular file that was read whole while nobody was seen changing it.
@@ -75,6 +105,14 @@ pub struct FileFound {
     pub racy: bool,
     /// Where the path led, symlinks resolved.
     pub canonical: PathBuf,
+}
+
+impl Found {
+    /// Whether something stands there that can be read again.
+    #[must_use]
+    pub fn is_something(&self) -> bool {
+        !matches!(self, Self::Missing | Self::Unknown(_) | Self::Head { .. })
+    }
 }
 
 impl FileFound {

@@ -1,6 +1,6 @@
 //! Fresh, stale or unknown, and why: the judgement of one belief by one look.
 
-use super::found::{FileFound, Found};
+use super::found::{FileFound, Found, LinesFound};
 use super::row::{Baseline, Row};
 use crate::session::context::Seen;
 use crate::session::source::{HeadPolicy, Source};
@@ -14,6 +14,28 @@ pub enum Freshness {
     Stale(Cause),
     /// It cannot be told; for a critical source as good as stale.
     Unknown(Doubt),
+}
+
+impl Freshness {
+    /// The word on the wire.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Fresh => "fresh",
+            Self::Stale(_) => "stale",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+
+    /// Why it is not fresh, as the wire says it.
+    #[must_use]
+    pub fn cause(self) -> Option<&'static str> {
+        match self {
+            Self::Fresh => None,
+            Self::Stale(cause) => Some(cause.word()),
+            Self::Unknown(doubt) => Some(doubt.word()),
+        }
+    }
 }
 
 /// Why something is stale.
@@ -37,6 +59,14 @@ pub enum Cause {
     Volatile,
     /// A client said that it failed in use.
     Refuted,
+    /// A name appeared or vanished.
+    Names,
+    /// An input of the command is stale.
+    Input,
+    /// The same lines stand elsewhere in the file.
+    RangeMoved,
+    /// The database has another schema.
+    Schema,
 }
 
 impl Cause {
@@ -53,6 +83,10 @@ impl Cause {
             Self::BornStale => "born_stale",
             Self::Volatile => "volatile",
             Self::Refuted => "refuted",
+            Self::Names => "names",
+            Self::Input => "input",
+            Self::RangeMoved => "range_moved",
+            Self::Schema => "schema",
         }
     }
 }
@@ -120,10 +154,15 @@ pub fn judge(row: &Row, found: &Found) -> Freshness {
         (Source::GitHead { policy: HeadPolicy::Relevant, .. }, Found::Head { .. }) => Freshness::Fresh,
         (Source::GitHead { .. }, Found::Head { .. }) => differs(row, found, Cause::HeadMoved),
         (Source::GitHead { .. }, _) => Freshness::Unknown(Doubt::RepositoryMissing),
-        (_, Found::File(_)) => differs(row, found, Cause::Content),
-        (_, Found::Other { .. } | Found::Head { .. }) => Freshness::Stale(Cause::KindChanged),
         (_, Found::Renamed { file, .. }) if saw(row, file) => Freshness::Stale(Cause::Renamed),
         (_, Found::Missing | Found::Renamed { .. }) => Freshness::Stale(Cause::Deleted),
+        (Source::File { .. } | Source::Lockfile { .. }, Found::File(_)) => {
+            differs(row, found, Cause::Content)
+        }
+        (Source::Lines { .. }, Found::Lines(lines)) => differs(row, found, moved_or_gone(row, lines)),
+        (Source::SqliteSchema { .. }, Found::Schema(_)) => differs(row, found, Cause::Schema),
+        (Source::Tree { .. }, Found::Tree(_)) => differs(row, found, Cause::Content),
+        _ => Freshness::Stale(Cause::KindChanged),
     }
 }
 
@@ -132,6 +171,17 @@ fn saw(row: &Row, file: &FileFound) -> bool {
     let digest =
         |seen: &Seen| matches!(seen, Seen::Digest(seen) if file.digest_in(seen.algorithm()) == Some(*seen));
     row.baseline.seen().is_some_and(digest)
+}
+
+fn moved_or_gone(row: &Row, lines: &LinesFound) -> Cause {
+    if lines_start(row, lines).is_some() { Cause::RangeMoved } else { Cause::Content }
+}
+
+/// Where the lines that a row saw stand now, if they stand elsewhere.
+#[must_use]
+pub fn lines_start(row: &Row, lines: &LinesFound) -> Option<u64> {
+    let Some(Seen::Digest(seen)) = row.baseline.seen() else { return None };
+    lines.elsewhere.iter().find(|(digest, _)| digest == seen).map(|(_, start_line)| *start_line)
 }
 
 fn differs(row: &Row, found: &Found, cause: Cause) -> Freshness {
@@ -149,6 +199,9 @@ fn differs(row: &Row, found: &Found, cause: Cause) -> Freshness {
 pub fn same(seen: &Seen, found: &Found) -> bool {
     match (seen, found) {
         (Seen::Digest(seen), Found::File(file)) => file.digest_in(seen.algorithm()) == Some(*seen),
+        (Seen::Digest(seen), Found::Lines(lines)) => lines.digest == *seen,
+        (Seen::Digest(seen), Found::Schema(digest)) => digest == seen,
+        (Seen::Digest(seen), Found::Tree(tree)) => tree.digest == *seen,
         (Seen::Commit(seen), Found::Head { commit, .. }) => seen == commit,
         (Seen::Absence, Found::Missing | Found::Renamed { .. }) => true,
         _ => false,
@@ -161,6 +214,9 @@ pub fn adopt(source: &Source, found: &Found) -> Baseline {
     let seen = match (source, found) {
         (Source::File { .. } | Source::Lockfile { .. }, Found::File(file)) => Seen::Digest(file.digest),
         (Source::GitHead { .. }, Found::Head { commit, .. }) => Seen::Commit(*commit),
+        (Source::Lines { .. }, Found::Lines(lines)) => Seen::Digest(lines.digest),
+        (Source::SqliteSchema { .. }, Found::Schema(digest)) => Seen::Digest(*digest),
+        (Source::Tree { .. }, Found::Tree(tree)) => Seen::Digest(tree.digest),
         _ => return Baseline::Missed,
     };
     Baseline::Registration(seen)

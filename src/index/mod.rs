@@ -7,6 +7,7 @@
 
 pub mod clock;
 mod codec;
+mod command;
 pub mod found;
 pub mod freshness;
 pub mod pack;
@@ -17,6 +18,7 @@ mod shelf;
 mod settle;
 pub mod storage;
 mod telling;
+pub mod tree;
 pub mod view;
 mod wake;
 
@@ -28,6 +30,7 @@ pub use register::{Refutation, RegisterError, Registered};
 
 use crate::session::SessionId;
 use crate::session::digest::Algorithm;
+use crate::session::source::{Filter, LineRange};
 use clock::Clock;
 use found::{FileFound, Found};
 use freshness::Freshness;
@@ -36,6 +39,7 @@ use shelf::{Shelf, source_key};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use storage::{SourceState, Storage, StorageError, Table};
+use tree::{Grove, Listing, Names, Order, Root};
 
 /// Number of a source in the index; never used again for another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,12 +55,20 @@ pub struct SourceKey {
 }
 
 /// How a source is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyKind {
     /// What stands at a path.
     Path,
     /// The commit that HEAD resolves to.
     Head,
+    /// These lines of the file at a path.
+    Lines(LineRange),
+    /// The schema of the database at a path.
+    Schema,
+    /// What is below a path: made of folders.
+    Tree(Filter),
+    /// The entries of one folder, at its canonical path; only trees rest on it.
+    Folder,
 }
 
 /// Marks one touch of one source; later touches have greater stamps.
@@ -92,6 +104,8 @@ pub struct Check {
     pub known: Option<FileFound>,
     /// Where what stood here was last found to have gone.
     pub moved: Option<PathBuf>,
+    /// What a look at a folder must know.
+    pub order: Option<Box<Order>>,
 }
 
 /// The answer to a check.
@@ -102,7 +116,38 @@ pub struct Settled {
     /// The stamp of the check.
     pub stamp: Stamp,
     /// What the look found.
-    pub found: Found,
+    pub found: Looked,
+}
+
+/// What a look found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Looked {
+    /// What stands at the source.
+    Found(Found),
+    /// Where a tree is rooted; what it holds, its folders say.
+    Root(Root),
+    /// What is in a folder.
+    Listing(Listing),
+}
+
+impl Looked {
+    /// Whether it could not tell all that it should.
+    #[must_use]
+    pub fn is_unsure(&self) -> bool {
+        match self {
+            Self::Found(found) => matches!(found, Found::Unknown(_)),
+            Self::Root(_) => false,
+            Self::Listing(listing) => {
+                listing.entries.iter().flat_map(|(_, entry)| entry).any(|entry| entry.doubt.is_some())
+            }
+        }
+    }
+}
+
+impl From<Found> for Looked {
+    fn from(found: Found) -> Self {
+        Self::Found(found)
+    }
 }
 
 /// What applying answers did.
@@ -142,13 +187,19 @@ pub struct Index<S> {
     stamp: u64,
     pending: HashMap<SourceId, Pending>,
     suspects: HashMap<SessionNo, u32>,
+    grove: Grove,
     totals: Totals,
     next: Next,
+    /// Numbers of sources below this are taken on disk.
+    reserved: u64,
     /// What [`Table::Names`] holds: few, and asked for by every request.
     names: HashMap<SessionId, SessionNo>,
     /// False until [`Index::wake`]: what the storage says of sources is then from before a restart.
     awake: bool,
 }
+
+/// How many numbers of sources are reserved at once.
+const RESERVED: u64 = 256;
 
 /// The numbers that the next new session and source get.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -157,7 +208,8 @@ struct Next {
     source: u64,
 }
 
-/// How much there must be. A store that lost keys without a word holds less.
+/// How much there must be. A store that lost keys without a word holds less. Folders of trees are not counted: one that
+/// is missing is found again from its tree's root.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Totals {
     sessions: u64,
@@ -173,7 +225,7 @@ impl<S: Storage> Index<S> {
     pub fn open(storage: S, epoch: &str) -> Result<Self, StorageError> {
         let shelf = Shelf::new(storage);
         let totals = shelf.get(Table::Meta, TOTALS)?.unwrap_or_default();
-        let next = shelf.get(Table::Meta, NEXT)?.unwrap_or_default();
+        let next: Next = shelf.get(Table::Meta, NEXT)?.unwrap_or_default();
         let mut names = HashMap::new();
         for (name, session) in shelf.list::<SessionNo>(Table::Names, &[])? {
             let name = std::str::from_utf8(&name).ok().and_then(SessionId::new);
@@ -183,18 +235,37 @@ impl<S: Storage> Index<S> {
             shelf,
             names,
             totals,
+            reserved: next.source,
             next,
             clock: Clock::start(epoch),
             stamp: 0,
             pending: HashMap::new(),
             suspects: HashMap::new(),
+            grove: Grove::default(),
             awake: false,
         })
     }
 
     fn put_totals(&mut self) -> Result<(), StorageError> {
-        self.shelf.put(Table::Meta, NEXT, &self.next)?;
+        self.put_next()?;
         self.shelf.put(Table::Meta, TOTALS, &self.totals)
+    }
+
+    fn put_next(&mut self) -> Result<(), StorageError> {
+        let source = self.next.source.max(self.reserved);
+        self.shelf.put(Table::Meta, NEXT, &Next { source, ..self.next })
+    }
+
+    /// The number of a new source. Numbers are reserved on disk by the dozen, so that a tree of many folders does not
+    /// write the counter for each, and no number is ever used twice.
+    fn new_source(&mut self) -> Result<SourceId, StorageError> {
+        let number = self.next.source;
+        self.next.source += 1;
+        if self.next.source > self.reserved {
+            self.reserved = self.next.source + RESERVED;
+            self.put_next()?;
+        }
+        Ok(SourceId(number))
     }
 
     /// Where in the timeline of events the index stands.
@@ -220,16 +291,21 @@ impl<S: Storage> Index<S> {
         self.suspects.get(&session).copied().unwrap_or(0)
     }
 
-    /// How many sources are being verified.
+    /// How many sources are being verified, folders of trees among them.
     #[must_use]
     pub fn pending_len(&self) -> usize {
-        self.pending.len()
+        self.pending.len() + self.grove.pending_len()
     }
 
     /// Whether a source is being verified.
     #[must_use]
     pub fn is_pending(&self, source: SourceId) -> bool {
-        self.pending.contains_key(&source)
+        self.pending.contains_key(&source) || self.grove.waits(source)
+    }
+
+    /// Folders that no tree has any more, since the last time: nothing that happens in them matters.
+    pub fn take_released(&mut self) -> Vec<SourceId> {
+        self.grove.take_released()
     }
 
     /// Something happened at these sources: their readers are suspect until the returned checks are answered.
@@ -243,6 +319,9 @@ impl<S: Storage> Index<S> {
         for (source, depth) in moved {
             if let Some(state) = self.shelf.get::<SourceState>(Table::Sources, &source_key(source))? {
                 checks.push(self.suspect(source, &state, depth));
+                if self.grove.trees.contains_key(&source) {
+                    self.stir_doubtful(source)?;
+                }
             }
         }
         Ok(checks)
@@ -254,8 +333,10 @@ impl<S: Storage> Index<S> {
         let depth = match self.pending.get(&source) {
             Some(earlier) => depth.max(earlier.depth),
             None => {
-                for (session, _) in &state.readers {
-                    *self.suspects.entry(*session).or_insert(0) += 1;
+                if self.grove.unsettle(source) {
+                    for (session, _) in &state.readers {
+                        *self.suspects.entry(*session).or_insert(0) += 1;
+                    }
                 }
                 depth
             }
@@ -268,8 +349,16 @@ impl<S: Storage> Index<S> {
     pub fn lose_sync(&mut self, epoch: &str) -> Result<Vec<Check>, StorageError> {
         self.clock = Clock::start(epoch);
         let sources = self.shelf.list::<SourceState>(Table::Sources, &[])?;
-        let sources = sources.into_iter().filter_map(|(key, state)| Some((id_of(&key)?, state)));
-        Ok(sources.map(|(source, state)| self.suspect(source, &state, Depth::Names)).collect())
+        let mut checks = Vec::new();
+        for (key, state) in sources {
+            let Some(source) = id_of(&key) else { continue };
+            if state.key.kind == KeyKind::Folder {
+                self.stir_folder(source, Names::all(true))?;
+            } else {
+                checks.push(self.suspect(source, &state, Depth::Names));
+            }
+        }
+        Ok(checks)
     }
 
     /// Every session, in the order of their names.
@@ -294,7 +383,7 @@ impl<S: Storage> Index<S> {
     /// The sources that a session is still waiting for.
     pub fn awaited(&self, session: SessionNo) -> Result<Vec<SourceId>, StorageError> {
         let mut sources = self.rested_on(session)?;
-        sources.retain(|&source| self.is_pending(source));
+        sources.retain(|source| self.pending.contains_key(source));
         Ok(sources)
     }
 
@@ -348,7 +437,7 @@ fn check_of(source: SourceId, state: &SourceState, pending: Pending) -> Check {
         Some(Found::Renamed { to, .. }) => Some(to.clone()),
         _ => None,
     };
-    Check { source, stamp, key, depth, wanted, known, moved }
+    Check { source, stamp, key, depth, wanted, known, moved, order: None }
 }
 
 fn id_of(key: &[u8]) -> Option<SourceId> {

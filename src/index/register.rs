@@ -7,11 +7,11 @@ use super::row::{Mark, Role, Row, RowNo, SessionNo};
 use super::shelf::{mark_key, source_key};
 use super::storage::{CHUNK, SourceState, Storage, StorageError, StoredHead, Summary, Table};
 use super::telling::Step;
-use super::{Check, Index, SourceId};
+use super::{Change, Check, Index, Outcome, SourceId};
 use crate::session::SessionId;
 use crate::session::context::{Belief, Goal, Update};
 use crate::session::moment::Moment;
-use crate::session::source::absolute;
+use crate::session::source::{Source, absolute};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,8 @@ pub struct Registered {
     pub checks: Vec<Check>,
     /// Sources that nobody rests on any more.
     pub released: Vec<SourceId>,
+    /// Rows that are not what they were, or that began otherwise than fresh.
+    pub changed: Vec<Change>,
 }
 
 /// What a refutation hit.
@@ -33,6 +35,8 @@ pub struct Registered {
 pub struct Refutation {
     /// Ids of the rows that are refuted now.
     pub ids: Vec<String>,
+    /// Those of them that were something else before.
+    pub changed: Vec<Change>,
 }
 
 /// A registration that was refused, or that failed.
@@ -114,13 +118,21 @@ impl<S: Storage> Index<S> {
             Some(session) => session,
             None => self.open_session(update, &root)?,
         };
-        let mut step =
-            Step { index: self, session, root, at, told: Vec::new(), checks: Vec::new(), released };
+        let mut step = Step {
+            index: self,
+            session,
+            root,
+            at,
+            told: Vec::new(),
+            checks: Vec::new(),
+            released,
+            outcome: Outcome::default(),
+        };
         step.run(update)?;
-        let Step { told, checks, released, .. } = step;
+        let Step { told, checks, released, outcome, .. } = step;
         self.shelf.flush()?;
         self.put_totals()?;
-        Ok(Registered { session, told, checks, released })
+        Ok(Registered { session, told, checks, released, changed: outcome.changed })
     }
 
     fn open_session(&mut self, update: &Update, root: &Path) -> Result<SessionNo, StorageError> {
@@ -203,7 +215,7 @@ impl<S: Storage> Index<S> {
         self.shelf.remove_row(session, row.no)?;
         self.totals.rows -= 1;
         let counts = self.shelf.counts(session)?;
-        counts.rows -= 1;
+        counts.rows -= u32::from(row.role != Role::Input);
         counts.tracked -= u32::from(row.role == Role::Tracked);
         Ok(released)
     }
@@ -223,6 +235,7 @@ impl<S: Storage> Index<S> {
             return Ok(None);
         }
         self.pending.remove(&source);
+        self.fell(source)?;
         self.totals.sources -= 1;
         self.shelf.remove(Table::Sources, &source_key(source))?;
         self.shelf.remove(Table::Keys, &super::pack::to_bytes(&state.key))?;
@@ -266,9 +279,17 @@ fn refuse_other_root(head: &StoredHead, update: &Update) -> Result<(), RegisterE
 fn refuse_too_many(kept: &[&Row], update: &Update, root: &Path, max: usize) -> Result<(), RegisterError> {
     let told = update.results.iter().chain(&update.invariants);
     let ids: HashSet<&str> = told.map(|belief| belief.id.as_str()).collect();
-    let kept: Vec<&Row> = kept.iter().copied().filter(|row| !ids.contains(row.id.as_str())).collect();
-    let rows = kept.len() + ids.len() + new_tracked(&kept, update, root);
+    let told_anew = |row: &Row| row.role != Role::Input && ids.contains(row.id.as_str());
+    let replaced: HashSet<RowNo> = kept.iter().filter(|row| told_anew(row)).map(|row| row.no).collect();
+    let stays = |row: &&Row| !replaced.contains(&row.input_of.unwrap_or(row.no));
+    let kept: Vec<&Row> = kept.iter().copied().filter(stays).collect();
+    let inputs: usize = update.results.iter().chain(&update.invariants).map(inputs_len).sum();
+    let rows = kept.len() + ids.len() + inputs + new_tracked(&kept, update, root);
     if rows > max { Err(RegisterError::TooManyRows { rows, max }) } else { Ok(()) }
+}
+
+fn inputs_len(belief: &Belief) -> usize {
+    if let Source::Command { inputs, .. } = &belief.source { inputs.len() } else { 0 }
 }
 
 /// How many paths only the told facts name: each becomes a row, watched like any other, and a request line has room
@@ -278,9 +299,11 @@ fn new_tracked(kept: &[&Row], update: &Update, root: &Path) -> usize {
         return 0;
     }
     let told = || update.results.iter().chain(&update.invariants);
-    let ids = told().map(|belief| &belief.id).chain(kept.iter().map(|row| &row.id));
+    let kept = || kept.iter().filter(|row| row.role != Role::Input);
+    let ids = told().map(|belief| &belief.id).chain(kept().map(|row| &row.id));
     let ids: HashSet<&Path> = ids.map(Path::new).collect();
-    let sources = told().map(|belief| &belief.source).chain(kept.iter().map(|row| &row.source));
+    let sources = told().map(|belief| &belief.source).chain(kept().map(|row| &row.source));
+    let sources = sources.filter(|source| !matches!(source, Source::Lines { .. }));
     let places = sources.filter_map(|source| source.path()).map(|path| absolute(root, path));
     let places: HashSet<PathBuf> = places.collect();
     let named = update.facts.iter().flat_map(|fact| &fact.sources);
@@ -295,7 +318,7 @@ fn refuse_two_roles(kept: &[&Row], update: &Update) -> Result<(), RegisterError>
     let clashes = |row: &&&Row| match row.role {
         Role::Result => invariants.contains(&row.id),
         Role::Invariant => results.contains(&row.id),
-        Role::Tracked => false,
+        Role::Tracked | Role::Input => false,
     };
     let held = kept.iter().find(clashes).map(|row| &row.id);
     match held.or_else(|| results.intersection(&invariants).next()) {

@@ -5,6 +5,7 @@ use super::freshness::Freshness;
 use crate::session::context::Seen;
 use crate::session::moment::Moment;
 use crate::session::source::Source;
+use std::path::PathBuf;
 
 /// Number of a session in the index; never used again for another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,6 +24,8 @@ pub enum Role {
     Invariant,
     /// A path that only a fact names.
     Tracked,
+    /// What a command read: judged like any other row, and shown only through its command.
+    Input,
 }
 
 /// What the agent saw, and how sure we are that it did.
@@ -74,6 +77,31 @@ pub struct Row {
     pub ever_fresh: bool,
     /// A client said that it failed in use.
     pub refuted: bool,
+    /// Version of the tree at which it was last what was seen; what changed is told from there on.
+    pub as_of: Option<u64>,
+    /// A command's inputs.
+    pub inputs: Vec<RowNo>,
+    /// The command that it is an input of.
+    pub input_of: Option<RowNo>,
+}
+
+impl Row {
+    /// Whether the daemon's own look stands in for what the client did not say.
+    #[must_use]
+    pub fn is_by_registration(&self) -> bool {
+        matches!(self.baseline, Baseline::Registration(_))
+    }
+
+    /// The source in the client's words.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match &self.source {
+            Source::GitHead { .. } => "HEAD".to_owned(),
+            source => {
+                source.path().map_or_else(|| self.id.clone(), |path| path.to_string_lossy().into_owned())
+            }
+        }
+    }
 }
 
 /// Something to say about a row. A fresh row without news has none.
@@ -85,4 +113,33 @@ pub struct Mark {
     pub now: Option<String>,
     /// Since when.
     pub since: Moment,
+    /// What else there is to say.
+    pub detail: Detail,
+}
+
+/// What else there is to say about a row; empty for most.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Detail {
+    /// What changed in a tree.
+    pub changed: Option<Changed>,
+    /// Which input of a command.
+    pub input: Option<String>,
+    /// Where the same lines stand now.
+    pub start_line: Option<u64>,
+    /// Only line ends differ.
+    pub eol_only: bool,
+}
+
+/// What changed in a tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// How many paths.
+    pub number: u64,
+    /// The first of them in the order of their names, below the tree.
+    pub paths: Vec<PathBuf>,
+}
+
+impl Changed {
+    /// How many paths are named.
+    pub const PATHS_MAX: usize = 10;
 }

@@ -1,11 +1,11 @@
 //! Applying answers: rows are judged, marked and counted.
 
 use super::found::Found;
-use super::freshness::{self, Freshness, adopt, judge};
-use super::row::{Baseline, Mark, Row, RowNo, SessionNo};
+use super::freshness::{self, Doubt, Freshness, adopt, judge};
+use super::row::{Baseline, Detail, Mark, Role, Row, RowNo, SessionNo};
 use super::shelf::{mark_key, source_key};
 use super::storage::{SourceState, Storage, StorageError, Summary, Table};
-use super::{Change, Index, Outcome, Settled, view};
+use super::{Change, Index, Looked, Outcome, Settled, view};
 use crate::session::context::Seen;
 use crate::session::moment::Moment;
 
@@ -14,6 +14,14 @@ impl<S: Storage> Index<S> {
     pub fn settle(&mut self, answers: Vec<Settled>, at: Moment) -> Result<Outcome, StorageError> {
         let mut outcome = Outcome::default();
         for answer in answers {
+            if let Some(folder) = self.grove.folders.get(&answer.source) {
+                if folder.answers(answer.stamp) {
+                    self.listed(answer.source, answer.found, at, &mut outcome)?;
+                } else {
+                    outcome.overtaken += 1;
+                }
+                continue;
+            }
             if self.pending.get(&answer.source).is_none_or(|pending| pending.stamp != answer.stamp) {
                 outcome.overtaken += 1;
                 continue;
@@ -28,13 +36,17 @@ impl<S: Storage> Index<S> {
     }
 
     fn apply(&mut self, answer: Settled, at: Moment, outcome: &mut Outcome) -> Result<(), StorageError> {
+        if self.grove.trees.contains_key(&answer.source) {
+            return self.rooted(answer.source, answer.found, at, outcome);
+        }
+        let Looked::Found(found) = answer.found else { return Ok(()) };
         let key = source_key(answer.source);
         let mut state: SourceState = self.shelf.must(Table::Sources, &key)?;
         for &(session, row) in &state.readers {
-            self.judge_row(session, row, &answer.found, at, outcome)?;
+            self.judge_row(session, row, &found, at, outcome)?;
         }
-        if state.found.as_ref() != Some(&answer.found) {
-            state.found = Some(answer.found);
+        if state.found.as_ref() != Some(&found) {
+            state.found = Some(found);
             self.shelf.put(Table::Sources, &key, &state)?;
         }
         // Last, so that a step which failed half-way leaves the source suspect.
@@ -73,9 +85,15 @@ impl<S: Storage> Index<S> {
                 outcome.adopted.push((session, no));
             }
             row.ever_fresh |= freshness == Freshness::Fresh;
+            if let (Freshness::Fresh, Found::Tree(tree)) = (freshness, found) {
+                row.as_of = Some(tree.version);
+                self.grove.speak(row.source_id, tree.version);
+            }
             self.shelf.put_row(session, row)?;
         }
-        self.mark(session, no, freshness, Some(found), at, outcome)
+        let Some(row) = self.shelf.held_row(session, no)?.cloned() else { return Ok(()) };
+        let (freshness, detail) = self.detail(&row, freshness, Some(found));
+        self.mark(session, no, (freshness, detail), Some(found), at, outcome)
     }
 
     /// Brings a row's mark and its session's counts to what was judged.
@@ -83,7 +101,7 @@ impl<S: Storage> Index<S> {
         &mut self,
         session: SessionNo,
         no: RowNo,
-        freshness: Freshness,
+        (freshness, detail): (Freshness, Detail),
         found: Option<&Found>,
         at: Moment,
         outcome: &mut Outcome,
@@ -93,11 +111,11 @@ impl<S: Storage> Index<S> {
         let Some(row) = self.shelf.held_row(session, no)?.cloned() else { return Ok(()) };
         let now = found.and_then(|found| now_text(&row, found));
         let news = freshness != Freshness::Fresh || now.is_some();
-        let new = news.then_some(Mark { freshness, now, since: at });
+        let new = news.then_some(Mark { freshness, now, since: at, detail });
         let new = match (new, &old) {
             // The same finding again is no news: `since` stays.
             (Some(new), Some(old)) if new.freshness == old.freshness && new.now == old.now => {
-                Some(old.clone())
+                Some(Mark { since: old.since, ..new })
             }
             (new, _) => new,
         };
@@ -108,10 +126,18 @@ impl<S: Storage> Index<S> {
             Some(mark) => self.shelf.put(Table::Marks, &key, mark)?,
             None => self.shelf.remove(Table::Marks, &key)?,
         }
+        if let Some(command) = row.input_of {
+            return self.judge_command(session, command, at, outcome);
+        }
         let counts = self.shelf.counts(session)?;
         counts.count(&row, old.as_ref(), false);
         counts.count(&row, new.as_ref(), true);
-        let from = old.map_or(Freshness::Fresh, |mark| mark.freshness);
+        let from = match old {
+            Some(mark) => mark.freshness,
+            None if self.was_fresh(session, &row)? => Freshness::Fresh,
+            // No mark yet, because nobody had looked: nothing was fresh that could have ceased to be so.
+            None => Freshness::Unknown(Doubt::Unsettled),
+        };
         if from != freshness {
             outcome.changed.push(Change { session, id: row.id, from, to: freshness });
         }
@@ -119,9 +145,21 @@ impl<S: Storage> Index<S> {
     }
 }
 
+impl<S: Storage> Index<S> {
+    /// Whether a row that has no mark was looked at before: of a command, whether all that it read was.
+    fn was_fresh(&mut self, session: SessionNo, row: &Row) -> Result<bool, StorageError> {
+        let mut was = row.ever_fresh || !row.inputs.is_empty();
+        for &input in &row.inputs {
+            was &= self.shelf.held_row(session, input)?.is_some_and(|input| input.ever_fresh);
+        }
+        Ok(was)
+    }
+}
+
 impl Summary {
+    /// Counts a row's mark in or out. An input counts through its command.
     pub(super) fn count(&mut self, row: &Row, mark: Option<&Mark>, present: bool) {
-        let Some(mark) = mark else { return };
+        let Some(mark) = mark.filter(|_| row.role != Role::Input) else { return };
         let step =
             |counter: &mut u32| *counter = if present { *counter + 1 } else { counter.saturating_sub(1) };
         match mark.freshness {

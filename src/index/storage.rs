@@ -31,6 +31,10 @@ pub enum Table {
     Sources,
     /// [`SourceKey`] → source number.
     Keys,
+    /// (Folder's source number, name) → [`Entry`](super::tree::Entry).
+    Entries,
+    /// (Tree's source number, path below it) → what stood there when.
+    Changes,
 }
 
 /// The storage failed or holds what nobody wrote.
@@ -135,6 +139,8 @@ pub struct SourceState {
     pub readers: Vec<(SessionNo, RowNo)>,
     /// Algorithms beside BLAKE3 in which some reader knows it.
     pub wanted: Vec<Algorithm>,
+    /// Counts the states that a tree was in.
+    pub version: u64,
 }
 
 /// The memory twin: the same tables in a map.

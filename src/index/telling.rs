@@ -2,7 +2,7 @@
 
 use super::found::Found;
 use super::freshness::judge;
-use super::row::{Baseline, Role, Row, RowNo, SessionNo};
+use super::row::{Baseline, Detail, Role, Row, RowNo, SessionNo};
 use super::shelf::source_key;
 use super::storage::{SourceState, Storage, StorageError, StoredFact, StoredHead, Table};
 use super::{Check, Depth, Index, KeyKind, Outcome, SourceId, SourceKey};
@@ -21,6 +21,7 @@ pub(super) struct Step<'index, S> {
     pub(super) told: Vec<RowNo>,
     pub(super) checks: Vec<Check>,
     pub(super) released: Vec<SourceId>,
+    pub(super) outcome: Outcome,
 }
 
 impl<S: Storage> Step<'_, S> {
@@ -31,9 +32,13 @@ impl<S: Storage> Step<'_, S> {
         self.tell_head(&mut head, update);
         let removed: HashSet<&str> = update.remove.iter().map(String::as_str).collect();
         head.facts.retain(|fact| !removed.contains(fact.id.as_str()));
-        self.remove(&mut rows, |row| row.role != Role::Tracked && removed.contains(row.id.as_str()))?;
+        let told = |row: &Row| !matches!(row.role, Role::Tracked | Role::Input);
+        let gone = rows.values().filter(|row| told(row) && removed.contains(row.id.as_str()));
+        let gone: HashSet<RowNo> = gone.map(|row| row.no).collect();
+        self.remove(&mut rows, |row| gone.contains(&row.input_of.unwrap_or(row.no)))?;
         // An id names one row, whatever it was before: a path that only a fact named makes room for a result of that id.
-        let mut by_id: HashMap<String, RowNo> = rows.values().map(|row| (row.id.clone(), row.no)).collect();
+        let named = rows.values().filter(|row| row.role != Role::Input);
+        let mut by_id: HashMap<String, RowNo> = named.map(|row| (row.id.clone(), row.no)).collect();
         for (belief, role) in update
             .results
             .iter()
@@ -41,8 +46,13 @@ impl<S: Storage> Step<'_, S> {
             .chain(update.invariants.iter().map(|belief| (belief, Role::Invariant)))
         {
             let held = by_id.get(&belief.id).copied();
-            let row = self.tell(belief, role, held.and_then(|no| rows.remove(&no)))?;
+            let held = held.and_then(|no| rows.remove(&no));
+            if let Some(command) = held.as_ref().filter(|row| !row.inputs.is_empty()) {
+                self.remove(&mut rows, |row| row.input_of == Some(command.no))?;
+            }
+            let row = self.tell(belief, role, held)?;
             by_id.insert(row.id.clone(), row.no);
+            let row = self.tell_inputs(row, &mut rows)?;
             rows.insert(row.no, row);
         }
         self.tell_facts(&mut head, &update.facts, &mut rows)?;
@@ -58,7 +68,7 @@ impl<S: Storage> Step<'_, S> {
         if rows.values().all(|row| row.role != Role::Tracked) {
             return Ok(());
         }
-        let told = rows.values().filter(|row| row.role != Role::Tracked);
+        let told = rows.values().filter(|row| !matches!(row.role, Role::Tracked | Role::Input));
         let mut taken: HashSet<String> = told.map(|row| row.id.clone()).collect();
         for row in rows.values_mut().filter(|row| row.role == Role::Tracked) {
             let path = row.source.path().unwrap_or(Path::new("")).to_string_lossy();
@@ -96,10 +106,46 @@ impl<S: Storage> Step<'_, S> {
         Ok(())
     }
 
+    /// A command's inputs become rows of their own.
+    fn tell_inputs(&mut self, row: Row, rows: &mut BTreeMap<RowNo, Row>) -> Result<Row, StorageError> {
+        let Source::Command { inputs, .. } = &row.source else { return Ok(row) };
+        let mut numbers = Vec::with_capacity(inputs.len());
+        for (number, source) in inputs.clone().into_iter().enumerate() {
+            let id = format!("{}#{number}", row.id);
+            let input = Belief {
+                id,
+                tool: None,
+                critical: row.critical,
+                captured_at: row.captured_at,
+                source,
+                seen: Seen::Unsaid,
+            };
+            let input = self.tell_row(&input, Role::Input, None, Some(row.no))?;
+            numbers.push(input.no);
+            rows.insert(input.no, input);
+        }
+        // Its inputs may have been judged already, and it with them.
+        let held = self.index.shelf.held_row(self.session, row.no)?.cloned().unwrap_or(row);
+        let row = Row { inputs: numbers, ..held };
+        self.index.shelf.put_row(self.session, row.clone())?;
+        self.index.judge_command(self.session, row.no, self.at, &mut self.outcome)?;
+        Ok(row)
+    }
+
     fn tell(&mut self, belief: &Belief, role: Role, held: Option<Row>) -> Result<Row, StorageError> {
+        self.tell_row(belief, role, held, None)
+    }
+
+    fn tell_row(
+        &mut self,
+        belief: &Belief,
+        role: Role,
+        held: Option<Row>,
+        input_of: Option<RowNo>,
+    ) -> Result<Row, StorageError> {
         let no = match &held {
             Some(row) => row.no,
-            None => self.new_row()?,
+            None => self.new_row(role)?,
         };
         let was_tracked = held.as_ref().is_some_and(|row| row.role == Role::Tracked);
         let counts = self.index.shelf.counts(self.session)?;
@@ -109,7 +155,7 @@ impl<S: Storage> Step<'_, S> {
         }
         let baseline = match (&belief.seen, &belief.source) {
             (_, Source::Absent { .. }) => Baseline::Client(Seen::Absence),
-            (_, Source::Volatile { .. }) => Baseline::Missed,
+            (_, Source::Volatile { .. } | Source::Command { .. }) => Baseline::Missed,
             (Seen::Unsaid, _) => Baseline::Awaited,
             (seen, _) => Baseline::Client(seen.clone()),
         };
@@ -125,6 +171,9 @@ impl<S: Storage> Step<'_, S> {
             baseline,
             ever_fresh: false,
             refuted: false,
+            as_of: None,
+            inputs: Vec::new(),
+            input_of,
         };
         self.place(row)
     }
@@ -142,10 +191,10 @@ impl<S: Storage> Step<'_, S> {
         Ok(())
     }
 
-    fn new_row(&mut self) -> Result<RowNo, StorageError> {
+    fn new_row(&mut self, role: Role) -> Result<RowNo, StorageError> {
         self.index.totals.rows += 1;
         let counts = self.index.shelf.counts(self.session)?;
-        counts.rows += 1;
+        counts.rows += u32::from(role != Role::Input);
         counts.next_row += 1;
         Ok(RowNo(counts.next_row - 1))
     }
@@ -154,9 +203,11 @@ impl<S: Storage> Step<'_, S> {
     fn place(&mut self, mut row: Row) -> Result<Row, StorageError> {
         let Some(key) = self.key_of(&row.source) else {
             self.index.shelf.put_row(self.session, row.clone())?;
-            let freshness = judge(&row, &Found::Missing);
-            self.index.mark(self.session, row.no, freshness, None, self.at, &mut Outcome::default())?;
             self.told.push(row.no);
+            if let Source::Volatile { .. } = row.source {
+                let judged = (judge(&row, &Found::Missing), Detail::default());
+                self.index.mark(self.session, row.no, judged, None, self.at, &mut self.outcome)?;
+            }
             return Ok(row);
         };
         let (source, state, fresh_needed) = self.attach(&key, &row)?;
@@ -165,8 +216,7 @@ impl<S: Storage> Step<'_, S> {
         self.told.push(row.no);
         match &state.found {
             Some(found) if !fresh_needed => {
-                let mut outcome = Outcome::default();
-                self.index.judge_row(self.session, row.no, found, self.at, &mut outcome)?;
+                self.index.judge_row(self.session, row.no, found, self.at, &mut self.outcome)?;
                 // Whoever holds the row from here on must hold what the judgement made of it.
                 row = self.index.shelf.held_row(self.session, row.no)?.cloned().unwrap_or(row);
             }
@@ -176,7 +226,14 @@ impl<S: Storage> Step<'_, S> {
     }
 
     fn key_of(&self, source: &Source) -> Option<SourceKey> {
-        let kind = if matches!(source, Source::GitHead { .. }) { KeyKind::Head } else { KeyKind::Path };
+        let kind = match source {
+            Source::GitHead { .. } => KeyKind::Head,
+            Source::Lines { range, .. } => KeyKind::Lines(*range),
+            Source::SqliteSchema { .. } => KeyKind::Schema,
+            Source::Tree { filter, .. } => KeyKind::Tree(filter.clone()),
+            Source::File { .. } | Source::Absent { .. } | Source::Lockfile { .. } => KeyKind::Path,
+            Source::Command { .. } | Source::Volatile { .. } => return None,
+        };
         Some(SourceKey { kind, path: absolute(&self.root, source.path()?) })
     }
 
@@ -190,16 +247,22 @@ impl<S: Storage> Step<'_, S> {
             Some(source) => source,
             None => {
                 self.index.totals.sources += 1;
-                self.index.next.source += 1;
-                SourceId(self.index.next.source - 1)
+                self.index.new_source()?
             }
         };
         let held = match known {
             Some(source) => Some(self.index.shelf.must(Table::Sources, &source_key(source))?),
             None => None,
         };
-        let new = SourceState { key: key.clone(), found: None, readers: Vec::new(), wanted: Vec::new() };
+        let new = SourceState {
+            key: key.clone(),
+            found: None,
+            readers: Vec::new(),
+            wanted: Vec::new(),
+            version: 0,
+        };
         let mut state: SourceState = held.unwrap_or(new);
+        self.index.plant(source, key, state.version);
         let more_wanted = row.baseline.seen().is_some_and(|seen| want(&mut state, seen));
         let pending = self.index.is_pending(source);
         if !state.readers.contains(&reader) {
@@ -231,10 +294,14 @@ impl<S: Storage> Step<'_, S> {
         }
         let (mut ids, mut places) = (HashMap::new(), HashMap::new());
         for row in rows.values() {
+            if row.role == Role::Input {
+                continue;
+            }
             if row.role != Role::Tracked {
                 ids.entry(PathBuf::from(&row.id)).or_insert(row.no);
             }
-            if let Some(path) = row.source.path() {
+            // Who names a file means all of it.
+            if let Some(path) = row.source.path().filter(|_| !matches!(row.source, Source::Lines { .. })) {
                 places.entry(absolute(&self.root, path)).or_insert(row.no);
             }
         }

@@ -3,7 +3,7 @@
 use super::clock::Clock;
 use super::found::Found;
 use super::freshness::{Cause, Doubt, Freshness};
-use super::row::{Baseline, Mark, Role, Row, SessionNo};
+use super::row::{Detail, Mark, Role, Row, SessionNo};
 use super::shelf::{mark_key, mark_row, source_key};
 use super::storage::{SourceState, Storage, StorageError, StoredFact, StoredHead, Summary, Table};
 use super::{Index, KeyKind};
@@ -69,6 +69,26 @@ pub struct Line {
     /// Where the path leads, symlinks resolved, or the path itself where it leads to no file; known only for rows that
     /// are not fresh.
     pub identity: Option<PathBuf>,
+    /// What else there is to say.
+    pub detail: Detail,
+    /// What it rests on that is watched by its own inode, and by its folder alone.
+    pub coverage: Coverage,
+}
+
+/// How sources are watched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// By their own inode and every folder on the way.
+    pub inode: u64,
+    /// By their folder alone: a change through another name of the file, made later elsewhere, is found by the scrub.
+    pub directory: u64,
+}
+
+impl std::iter::Sum for Coverage {
+    fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
+        let add = |a: Self, b: Self| Self { inode: a.inode + b.inode, directory: a.directory + b.directory };
+        parts.fold(Self::default(), add)
+    }
 }
 
 impl Line {
@@ -78,7 +98,13 @@ impl Line {
         match &self.source {
             Source::GitHead { .. } => PathBuf::from(&self.id),
             Source::Volatile { what } => PathBuf::from(what),
-            Source::File { path } | Source::Absent { path } | Source::Lockfile { path } => path.clone(),
+            Source::Command { command, .. } => PathBuf::from(command),
+            Source::File { path }
+            | Source::Lines { path, .. }
+            | Source::Absent { path }
+            | Source::Lockfile { path }
+            | Source::Tree { path, .. }
+            | Source::SqliteSchema { path } => path.clone(),
         }
     }
 
@@ -145,13 +171,14 @@ impl<S: Storage> Index<S> {
     /// The lines of these rows alone.
     pub fn lines_of(&self, session: SessionNo, rows: &[Row]) -> Result<Vec<Line>, StorageError> {
         let mark = |row: &Row| self.shelf.get::<Mark>(Table::Marks, &mark_key(session, row.no));
-        rows.iter().map(|row| self.line(row, mark(row)?.as_ref(), None)).collect()
+        rows.iter().map(|row| self.line(session, row, mark(row)?.as_ref(), None)).collect()
     }
 
     fn all_lines(&self, session: SessionNo, blind: Option<Doubt>) -> Result<Vec<Line>, StorageError> {
         let marks = self.marks(session)?;
         let rows = self.shelf.rows(session)?;
-        rows.iter().map(|row| self.line(row, marks.get(&row.no), blind)).collect()
+        let shown = rows.iter().filter(|row| row.role != Role::Input);
+        shown.map(|row| self.line(session, row, marks.get(&row.no), blind)).collect()
     }
 
     fn marked_lines(&self, session: SessionNo, summary: &Summary) -> Result<Vec<Line>, StorageError> {
@@ -162,19 +189,19 @@ impl<S: Storage> Index<S> {
         marks.sort_by_key(|(no, _)| *no);
         let mut lines = Vec::with_capacity(marks.len());
         for (no, mark) in marks {
-            if let Some(row) = self.shelf.row(session, no)? {
-                lines.push(self.line(&row, Some(&mark), None)?);
+            if let Some(row) = self.shelf.row(session, no)?.filter(|row| row.role != Role::Input) {
+                lines.push(self.line(session, &row, Some(&mark), None)?);
             }
         }
         Ok(lines)
     }
 
     fn first_line(&self, session: SessionNo) -> Result<Option<Line>, StorageError> {
-        let first = match self.shelf.first_row(session)? {
+        let first = match self.shelf.first_row(session)?.filter(|row| row.role != Role::Input) {
             Some(row) => Some(row),
-            None => self.shelf.rows(session)?.into_iter().next(),
+            None => self.shelf.rows(session)?.into_iter().find(|row| row.role != Role::Input),
         };
-        first.map(|row| self.line(&row, None, None)).transpose()
+        first.map(|row| self.line(session, &row, None, None)).transpose()
     }
 
     fn marks(&self, session: SessionNo) -> Result<HashMap<super::row::RowNo, Mark>, StorageError> {
@@ -182,9 +209,17 @@ impl<S: Storage> Index<S> {
         Ok(marks.into_iter().filter_map(|(key, mark)| Some((mark_row(&key)?, mark))).collect())
     }
 
-    fn line(&self, row: &Row, mark: Option<&Mark>, blind: Option<Doubt>) -> Result<Line, StorageError> {
+    fn line(
+        &self,
+        session: SessionNo,
+        row: &Row,
+        mark: Option<&Mark>,
+        blind: Option<Doubt>,
+    ) -> Result<Line, StorageError> {
         let known = mark.map_or(Freshness::Fresh, |mark| mark.freshness);
-        let suspect = row.source_id.is_some_and(|source| self.is_pending(source));
+        let inputs = row.inputs.iter().filter_map(|&no| self.shelf.row(session, no).transpose());
+        let inputs = inputs.collect::<Result<Vec<Row>, _>>()?;
+        let suspect = std::iter::once(row).chain(&inputs).any(|row| self.is_suspect(row));
         let certain = row.refuted || matches!(row.source, Source::Volatile { .. });
         let freshness = match blind.or(suspect.then_some(Doubt::Unsettled)) {
             Some(doubt) if !certain => Freshness::Unknown(doubt),
@@ -202,15 +237,29 @@ impl<S: Storage> Index<S> {
             role: row.role,
             source: row.source.clone(),
             critical: row.critical,
-            by_registration: matches!(row.baseline, Baseline::Registration(_)),
+            by_registration: std::iter::once(row).chain(&inputs).any(Row::is_by_registration),
             freshness,
             was: row.baseline.seen().and_then(seen_text),
             now: mark.and_then(|mark| mark.now.clone()),
             renamed_to: found.filter(|_| freshness == Freshness::Stale(Cause::Renamed)).and_then(renamed_to),
             since: mark.map(|mark| mark.since),
-            exists: matches!(found, Some(Found::File(_) | Found::Other { .. })),
+            exists: found.is_some_and(Found::is_something),
             identity: state.as_ref().and_then(identity),
+            detail: mark.map(|mark| mark.detail.clone()).unwrap_or_default(),
+            coverage: std::iter::once(row).chain(&inputs).map(|row| self.coverage(row)).sum(),
         })
+    }
+
+    fn coverage(&self, row: &Row) -> Coverage {
+        match (row.source_id, &row.source) {
+            (None, _) => Coverage::default(),
+            (Some(source), Source::Tree { .. }) => self.grove.coverage(source),
+            (Some(_), _) => Coverage { inode: 1, directory: 0 },
+        }
+    }
+
+    fn is_suspect(&self, row: &Row) -> bool {
+        row.source_id.is_some_and(|source| self.is_pending(source))
     }
 
     /// A fact is judged by its rows and by every doubtful row that leads to the same place under another spelling.
@@ -299,10 +348,11 @@ fn counts_of(summary: &Summary) -> Counts {
 
 /// Where a path led; itself where it led to no file.
 fn identity(state: &SourceState) -> Option<PathBuf> {
-    match (&state.found, state.key.kind) {
+    match (&state.found, &state.key.kind) {
         (Some(Found::File(file)), _) => Some(file.canonical.clone()),
-        (_, KeyKind::Path) => Some(state.key.path.clone()),
-        (_, KeyKind::Head) => None,
+        (_, KeyKind::Path | KeyKind::Schema) => Some(state.key.path.clone()),
+        // Other lines of the same file, and other files of the same tree, are judged by themselves.
+        (_, KeyKind::Head | KeyKind::Lines(_) | KeyKind::Tree(_) | KeyKind::Folder) => None,
     }
 }
 
@@ -324,6 +374,9 @@ pub fn found_text(found: &Found) -> Option<String> {
         Found::File(file) => Some(file.digest.to_string()),
         Found::Other { kind } => Some(kind.clone()),
         Found::Head { commit, .. } => seen_text(&Seen::Commit(*commit)),
-        Found::Missing | Found::Renamed { .. } | Found::Unknown(_) => None,
+        Found::Lines(lines) => Some(lines.digest.to_string()),
+        Found::Schema(digest) => Some(digest.to_string()),
+        Found::Tree(tree) => Some(tree.digest.to_string()),
+        Found::Folder(_) | Found::Missing | Found::Renamed { .. } | Found::Unknown(_) => None,
     }
 }

@@ -1,10 +1,12 @@
 //! The first step after a start: what the storage holds is counted, and everything is suspect.
 
 use super::found::Found;
+use super::pack;
 use super::row::{Mark, Role, Row, SessionNo};
 use super::shelf::mark_key;
 use super::storage::{SourceState, Storage, StorageError, Summary, Table};
-use super::{Check, Depth, Index, SourceId, Totals, id_of};
+use super::{Check, Depth, Index, KeyKind, SourceId, Totals, id_of};
+use crate::session::source::Source;
 use std::collections::HashSet;
 
 impl<S: Storage> Index<S> {
@@ -27,10 +29,16 @@ impl<S: Storage> Index<S> {
         let mut checks = Vec::new();
         for (key, state) in self.shelf.list::<SourceState>(Table::Sources, &[])? {
             let Some(source) = id_of(&key) else { continue };
-            found.sources += 1;
             for &(session, row) in &state.readers {
                 resting.remove(&(source, session, row));
             }
+            if state.key.kind == KeyKind::Folder {
+                self.find_folder(source, &state.key.path);
+                continue;
+            }
+            found.sources += 1;
+            self.plant(source, &state.key, state.version);
+            self.speak_of(source, &state, critical.contains(&source))?;
             let mut check = self.suspect(source, &state, Depth::Names);
             check.known = match state.found {
                 Some(Found::File(file)) if !file.racy && !critical.contains(&source) => {
@@ -41,7 +49,7 @@ impl<S: Storage> Index<S> {
             checks.push(check);
         }
         self.refuse_used_numbers()?;
-        let keys = self.shelf.list::<SourceId>(Table::Keys, &[])?.len() as u64;
+        let keys = self.count_keys()?;
         if found != self.totals || keys != found.sources {
             let reason = format!(
                 "keys are missing: {found:?} and {keys} names of sources where {:?} must be",
@@ -50,6 +58,16 @@ impl<S: Storage> Index<S> {
             return Err(StorageError { verb: "count", table: Table::Meta, reason });
         }
         if resting.is_empty() { Ok(checks) } else { Err(half_a_step()) }
+    }
+
+    /// How many names of sources there are, folders not counted.
+    fn count_keys(&self) -> Result<u64, StorageError> {
+        let folder = pack::to_bytes(&KeyKind::Folder);
+        let mut keys = 0;
+        self.shelf
+            .storage
+            .scan(Table::Keys, &[], &mut |key, _| keys += u64::from(!key.starts_with(&folder)))?;
+        Ok(keys)
     }
 
     /// A counter that was lost would hand out numbers that are taken: one source would overwrite another.
@@ -74,11 +92,14 @@ impl<S: Storage> Index<S> {
         self.head(session)?;
         let rows = self.shelf.rows(session)?;
         let tracked = rows.iter().filter(|row| row.role == Role::Tracked).count() as u32;
-        let (rows_len, next_row) = (rows.len() as u32, held.next_row);
+        let shown = rows.iter().filter(|row| row.role != Role::Input);
+        let (rows_len, next_row) = (shown.count() as u32, held.next_row);
         let mut summary = Summary { rows: rows_len, tracked, next_row, ..Summary::default() };
         for row in &rows {
             let mark: Option<Mark> = self.shelf.get(Table::Marks, &mark_key(session, row.no))?;
-            if row.source_id.is_none() && mark.is_none() {
+            let is_command = matches!(row.source, Source::Command { .. });
+            if is_command && row.inputs.is_empty() || !is_command && row.source_id.is_none() && mark.is_none()
+            {
                 return Err(half_a_step());
             }
             summary.count(row, mark.as_ref(), true);

@@ -151,11 +151,11 @@ pub struct SessionStatus<'answer> {
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Coverage {
     /// By their own inode and every folder on the way.
-    pub inode: u32,
+    pub inode: u64,
     /// By their folder alone.
-    pub directory: u32,
+    pub directory: u64,
     /// Of all of them, those on overlayfs: what is done to its layers behind its back is not reported.
-    pub overlay: u32,
+    pub overlay: u64,
 }
 
 /// `status` of the daemon.
@@ -181,6 +181,8 @@ pub struct Health<'answer> {
     pub watches: usize,
     /// Events seen since start, opens and reads not counted.
     pub events: u64,
+    /// Connections that are told what happens.
+    pub subscribers: usize,
     /// Gaps since start.
     pub gaps: u64,
     /// Why the last gap began.
@@ -191,6 +193,16 @@ pub struct Health<'answer> {
     pub state: WirePath,
     /// What went wrong and is not mended yet, one sentence each.
     pub problems: Vec<String>,
+}
+
+/// `subscribe`
+#[derive(Debug, Serialize)]
+pub struct Subscribed<'answer> {
+    /// The topics, each once.
+    pub subscribed: Vec<&'static str>,
+    /// The only session that is told of, where one was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<&'answer str>,
 }
 
 /// `log.read`

@@ -106,10 +106,10 @@ pub struct Belief {
 }
 
 /// What a belief rests on.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// `file`, `absent`, `git_head`, `lockfile`, `volatile`.
+    /// `file`, `absent`, `tree`, `command`, `git_head`, `lockfile`, `sqlite_schema`, `volatile`.
     pub kind: String,
     /// Relative to the root, or absolute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,6 +120,40 @@ pub struct Source {
     /// `network`, `clock`, `random` or text; only of `volatile`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
+    /// Some lines only; only of `file`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<LineRange>,
+    /// Globs of names that count; only of `tree`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub include: Vec<String>,
+    /// Globs of names that do not; only of `tree`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<String>,
+    /// Whether bytes count, default true; only of `tree`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contents: Option<bool>,
+    /// Whether `.gitignore` files count, default true; only of `tree`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gitignore: Option<bool>,
+    /// Its text; only of `command`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Where it ran; only of `command`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<WirePath>,
+    /// What it read, default the tree at the root; only of `command`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Vec<Source>>,
+}
+
+/// Consecutive lines.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LineRange {
+    /// The first line, counted from 1.
+    pub start_line: u64,
+    /// How many lines.
+    pub lines: u64,
 }
 
 /// A verified statement.

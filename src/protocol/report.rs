@@ -12,6 +12,7 @@ use crate::decision::summary::TypedSummary;
 use crate::decision::{Decision, Transition};
 use crate::index::clock::Clock;
 use crate::index::freshness::{Cause, Freshness};
+use crate::index::row::Changed;
 use crate::index::view::{Line, View};
 use crate::session::moment::Moment;
 use crate::session::source::Source;
@@ -160,6 +161,21 @@ pub struct Row<'report> {
     since: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed: Option<ChangedOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<&'report str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_line: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    eol_only: bool,
+}
+
+/// What changed in a tree: how many paths, and the first of them, below it.
+#[derive(Debug, Serialize)]
+struct ChangedOut {
+    number: u64,
+    paths: Vec<WirePath>,
 }
 
 #[derive(Debug, Serialize)]
@@ -289,6 +305,17 @@ pub fn row(line: &Line) -> Row<'_> {
         renamed_to: line.renamed_to.as_deref().map(Into::into),
         since: line.since.map(time::to_text),
         baseline: line.by_registration.then_some("registration"),
+        changed: line.detail.changed.as_ref().map(changed),
+        input: line.detail.input.as_deref(),
+        start_line: line.detail.start_line,
+        eol_only: line.detail.eol_only,
+    }
+}
+
+fn changed(changed: &Changed) -> ChangedOut {
+    ChangedOut {
+        number: changed.number,
+        paths: changed.paths.iter().map(|path| path.as_path().into()).collect(),
     }
 }
 
@@ -298,14 +325,20 @@ fn signal(line: &Line) -> &'static str {
         (Source::Absent { .. }, _)
         | (_, Freshness::Stale(Cause::Deleted | Cause::Renamed | Cause::KindChanged)) => "path",
         (Source::Volatile { .. }, _) => "mtime",
-        (Source::File { .. } | Source::Lockfile { .. }, _) => "hash",
+        (Source::SqliteSchema { .. }, _) => "schema",
+        _ => "hash",
     }
 }
 
 fn tag(source: &Source) -> &'static str {
     match source {
-        Source::File { .. } | Source::Absent { .. } => "[CÓDIGO]",
+        Source::File { .. }
+        | Source::Lines { .. }
+        | Source::Absent { .. }
+        | Source::Tree { .. }
+        | Source::SqliteSchema { .. } => "[CÓDIGO]",
         Source::GitHead { .. } | Source::Lockfile { .. } => "[CONFIG]",
+        Source::Command { .. } => "[MÉTRICA]",
         Source::Volatile { .. } => "[INFERENCIA]",
     }
 }

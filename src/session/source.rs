@@ -10,6 +10,13 @@ pub enum Source {
         /// As spelled by the client; relative to the session's root.
         path: PathBuf,
     },
+    /// Some lines of a file: what else the file holds does not matter.
+    Lines {
+        /// As spelled by the client; relative to the session's root.
+        path: PathBuf,
+        /// Which lines.
+        range: LineRange,
+    },
     /// The absence of anything at a path: a failed read, a negative lookup.
     Absent {
         /// As spelled by the client; relative to the session's root.
@@ -27,11 +34,61 @@ pub enum Source {
         /// As spelled by the client; relative to the session's root.
         path: PathBuf,
     },
+    /// The names below a folder, and what stands in the files.
+    Tree {
+        /// As spelled by the client; relative to the session's root.
+        path: PathBuf,
+        /// Which names, and whether their bytes matter.
+        filter: Filter,
+    },
+    /// What a command printed, as long as its inputs are what they were.
+    Command {
+        /// Its text.
+        command: String,
+        /// Where it ran, as spelled by the client; relative to the session's root.
+        cwd: Option<PathBuf>,
+        /// What it read; none of them is a command.
+        inputs: Vec<Source>,
+    },
+    /// The schema of an SQLite database; its data do not matter.
+    SqliteSchema {
+        /// As spelled by the client; relative to the session's root.
+        path: PathBuf,
+    },
     /// Something that nobody can watch: the network, the clock, chance.
     Volatile {
         /// `network`, `clock`, `random` or the client's own word.
         what: String,
     },
+}
+
+/// Consecutive lines of a file. A line ends with a line feed, and a carriage return before it is part of the end: the
+/// text of a line is the same whichever way it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LineRange {
+    /// The first line, counted from 1.
+    pub start_line: u64,
+    /// How many lines.
+    pub lines: u64,
+}
+
+/// Which names below a folder a tree is about. `.git` never is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Filter {
+    /// Globs as gitignore writes them; a name counts if one of them matches, or when there are none.
+    pub include: Vec<String>,
+    /// Globs as gitignore writes them; a name does not count, nor what is below it, if one of them matches.
+    pub exclude: Vec<String>,
+    /// The bytes of files count too.
+    pub contents: bool,
+    /// What `.gitignore` files leave out does not count.
+    pub gitignore: bool,
+}
+
+impl Default for Filter {
+    fn default() -> Self {
+        Self { include: Vec::new(), exclude: Vec::new(), contents: true, gitignore: true }
+    }
 }
 
 /// What a moved HEAD means.
@@ -50,23 +107,29 @@ impl Source {
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::File { .. } => "file",
+            Self::File { .. } | Self::Lines { .. } => "file",
             Self::Absent { .. } => "absent",
             Self::GitHead { .. } => "git_head",
             Self::Lockfile { .. } => "lockfile",
+            Self::Tree { .. } => "tree",
+            Self::Command { .. } => "command",
+            Self::SqliteSchema { .. } => "sqlite_schema",
             Self::Volatile { .. } => "volatile",
         }
     }
 
-    /// The path it names, as spelled; a volatile source has none.
+    /// The path it names, as spelled; a command and a volatile source have none.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::File { path }
+            | Self::Lines { path, .. }
             | Self::Absent { path }
             | Self::GitHead { path, .. }
-            | Self::Lockfile { path } => Some(path),
-            Self::Volatile { .. } => None,
+            | Self::Lockfile { path }
+            | Self::Tree { path, .. }
+            | Self::SqliteSchema { path } => Some(path),
+            Self::Command { .. } | Self::Volatile { .. } => None,
         }
     }
 

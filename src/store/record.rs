@@ -90,6 +90,8 @@ pub enum RoleName {
     Invariant,
     /// A path that only a fact names.
     Tracked,
+    /// What a command read.
+    Input,
 }
 
 impl From<Role> for RoleName {
@@ -98,6 +100,7 @@ impl From<Role> for RoleName {
             Role::Result => Self::Result,
             Role::Invariant => Self::Invariant,
             Role::Tracked => Self::Tracked,
+            Role::Input => Self::Input,
         }
     }
 }
@@ -108,6 +111,7 @@ impl From<RoleName> for Role {
             RoleName::Result => Self::Result,
             RoleName::Invariant => Self::Invariant,
             RoleName::Tracked => Self::Tracked,
+            RoleName::Input => Self::Input,
         }
     }
 }

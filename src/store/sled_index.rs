@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 // The first one holds what the index says of itself.
-const TABLES: [(Table, &str); 8] = [
+const TABLES: [(Table, &str); 10] = [
     (Table::Meta, "meta"),
     (Table::Names, "names"),
     (Table::Summaries, "summaries"),
@@ -21,6 +21,8 @@ const TABLES: [(Table, &str); 8] = [
     (Table::Marks, "marks"),
     (Table::Sources, "sources"),
     (Table::Keys, "keys"),
+    (Table::Entries, "entries"),
+    (Table::Changes, "changes"),
 ];
 
 const IDENTITY: &[u8] = b"identity";
@@ -30,6 +32,9 @@ const CHECKSUM_BYTES: usize = 8;
 
 /// How long sled may take to open before it counts as hung. (Seen in the field: minutes.)
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What sled may keep in memory. Decisions read a few hot values; a million files are looked at once and then left alone.
+const CACHE_BYTES: u64 = 48 * 1024 * 1024;
 
 /// How long to wait for sled's lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
@@ -145,7 +150,7 @@ fn is_locked(error: &sled::Error) -> bool {
 }
 
 fn open_here(folder: &Path) -> sled::Result<SledIndex> {
-    let db = sled::Config::new().path(folder).flush_every_ms(Some(500)).open()?;
+    let db = sled::Config::new().path(folder).cache_capacity(CACHE_BYTES).flush_every_ms(Some(500)).open()?;
     let trees = TABLES.iter().map(|(_, name)| db.open_tree(name)).collect::<sled::Result<_>>()?;
     Ok(SledIndex { trees, db })
 }

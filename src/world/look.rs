@@ -1,18 +1,20 @@
 //! One look at one file: stat, digest, stat again, and whether somebody may still write. What did not hold still in
 //! between was not seen, and what somebody holds open or mapped for writing cannot be told: such a writer stores without
 //! a word. Not seen are writers of another user's file, unless we have `CAP_LEASE`, for the kernel does not tell us of
-//! them, and writers on a filesystem that has no leases.
+//! them; writers on a filesystem that has no leases; and those who open a member of a tree after the look, until they
+//! close it.
 //!
 //! Opens without blocking and hashes regular files only, so that a FIFO or a device never holds a verifier up.
 
 use super::digest;
 use super::filesystem::{self, Kind};
-use crate::index::found::{FileFound, Found, Stat};
+use crate::index::found::{FileFound, Found, Inode, Stat};
 use crate::index::freshness::Doubt;
 use crate::session::digest::Algorithm;
 use rustix::fs::{AtFlags, Mode, OFlags, Statx, StatxFlags};
 use rustix::time::ClockId;
 use staled_lease::{Writer, writer};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Mutex;
@@ -194,12 +196,23 @@ fn kind_at(path: &Path) -> &'static str {
     stat.ok().as_ref().and_then(not_regular).unwrap_or("device")
 }
 
-fn statx(file: &File) -> rustix::io::Result<Statx> {
+pub(super) fn statx(file: &File) -> rustix::io::Result<Statx> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
     rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, wanted)
 }
 
-fn stat_of(stat: &Statx) -> Stat {
+/// The stat of what has a name in an open folder, symlinks not followed.
+pub(super) fn statx_at(folder: &File, name: &OsStr) -> rustix::io::Result<Statx> {
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+    rustix::fs::statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, wanted)
+}
+
+/// Which inode a stat is of.
+pub(super) fn inode_of(stat: &Statx) -> Inode {
+    Inode { dev: rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor), ino: stat.stx_ino }
+}
+
+pub(super) fn stat_of(stat: &Statx) -> Stat {
     let ns = |time: &rustix::fs::StatxTimestamp| {
         time.tv_sec.saturating_mul(1_000_000_000).saturating_add(i64::from(time.tv_nsec))
     };

@@ -7,10 +7,12 @@ pub mod digest;
 pub mod look;
 mod cookie;
 mod filesystem;
+mod listing;
 mod marks;
 mod mounts;
 mod opening;
 pub mod probe;
+mod roots;
 pub mod route;
 mod verify;
 mod watch;
@@ -19,9 +21,9 @@ pub use marks::Batch;
 pub use verify::head_found;
 pub use watch::Wake;
 
-use crate::index::found::Found;
+use crate::index::found::{Found, Inode};
 use crate::index::freshness::Doubt;
-use crate::index::{Check, Depth, KeyKind, SourceId};
+use crate::index::{Check, Depth, KeyKind, Looked, SourceId};
 use cookie::{Cookies, Dividers};
 use look::LookOptions;
 use mounts::Mounts;
@@ -208,13 +210,36 @@ impl World {
 
 /// Answers a check by one plain look, with no watch behind it: true of this moment, and of no later one.
 #[must_use]
-pub fn rescan(check: &Check, options: &LookOptions) -> Found {
-    match check.key.kind {
+pub fn rescan(check: &Check, options: &LookOptions) -> Looked {
+    if let Some(order) = &check.order {
+        return match listing::list(&check.key.path, order, options, &Unwatched) {
+            Ok(listed) => listed.map_or_else(Looked::Found, Looked::Listing),
+            Err(_) => Found::Unknown(Doubt::Unsettled).into(),
+        };
+    }
+    let found = match &check.key.kind {
+        KeyKind::Tree(filter) => return roots::survey(&check.key.path, filter).1,
         KeyKind::Head => head_found(probe::git::head(&check.key.path).head),
-        KeyKind::Path => match resolve(&check.key.path).end {
-            End::Something(path) => look::look(&path, &check.wanted, None, options, &look::Unheard),
-            End::Nothing => Found::Missing,
-            End::Denied => Found::Unknown(Doubt::Unreadable),
-        },
+        KeyKind::Path | KeyKind::Lines(_) | KeyKind::Schema | KeyKind::Folder => {
+            match resolve(&check.key.path).end {
+                End::Something(path) => look::look(&path, &check.wanted, None, options, &look::Unheard),
+                End::Nothing => Found::Missing,
+                End::Denied => Found::Unknown(Doubt::Unreadable),
+            }
+        }
+    };
+    found.into()
+}
+
+/// One plain look watches nothing.
+struct Unwatched;
+
+impl listing::Armed for Unwatched {
+    fn arm(&self, _: &[PathBuf], _: bool) -> Result<(), watch::Unarmed> {
+        Ok(())
+    }
+
+    fn inode(&self) -> Option<Inode> {
+        None
     }
 }

@@ -5,15 +5,17 @@
 
 use super::cookie::Dividers;
 use super::filesystem::{self, Kind};
+use super::listing::{self, Armed};
 use super::look::{LookOptions, Unwatchable, look};
 use super::marks::Bound;
 use super::opening::Heard;
 use super::probe::git;
+use super::roots;
 use super::route::{End, Route, resolve, resolve_all};
 use super::watch::{Arms, Board, Unarmed};
-use crate::index::found::{FileFound, Found};
+use crate::index::found::{FileFound, Found, Inode};
 use crate::index::freshness::Doubt;
-use crate::index::{Check, Depth, KeyKind, Settled, SourceId, Stamp};
+use crate::index::{Check, Depth, KeyKind, Looked, Settled, SourceId, Stamp};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -129,7 +131,7 @@ impl Shared {
             let answered = catch_unwind(AssertUnwindSafe(|| self.eyes.answer(&check)));
             let found = answered.unwrap_or_else(|_| {
                 tracing::error!(path = %check.key.path.display(), "a verifier failed on this source");
-                Found::Unknown(Doubt::Unsettled)
+                Found::Unknown(Doubt::Unsettled).into()
             });
             let answer = Settled { source: check.source, stamp: check.stamp, found };
             self.eyes.board.note(|marks| marks.answer(answer));
@@ -153,12 +155,12 @@ impl Shared {
 }
 
 impl Eyes {
-    fn answer(&self, check: &Check) -> Found {
+    fn answer(&self, check: &Check) -> Looked {
         if check.depth < Depth::Names && check.key.kind == KeyKind::Path {
             // An arm that failed or was lost is renewed below before anything is believed.
             let end = self.board.marks().armed_end(check.source);
             if let Some(path) = end {
-                return self.look(check, &path, check.known.as_ref());
+                return self.look(check, &path, check.known.as_ref()).into();
             }
         }
         let mut moved = self.board.marks().renamed_to(check.source).or_else(|| check.moved.clone());
@@ -166,22 +168,29 @@ impl Eyes {
             match self.try_answer(check, moved.as_deref()) {
                 Err(Unarmed::Moved) => {}
                 // Where it went cannot be seen. That it is gone can.
-                Ok(Found::Unknown(_)) | Err(Unarmed::Never(_)) if moved.is_some() => moved = None,
+                Ok(Looked::Found(Found::Unknown(_))) | Err(Unarmed::Never(_)) if moved.is_some() => {
+                    moved = None;
+                }
                 Ok(found) => return found,
-                Err(Unarmed::Never(doubt)) => return Found::Unknown(doubt),
+                Err(Unarmed::Never(doubt)) => return Found::Unknown(doubt).into(),
             }
         }
-        Found::Unknown(Doubt::Unsettled)
+        Found::Unknown(Doubt::Unsettled).into()
     }
 
     /// `moved` is where an event told that the file went. That place is watched like any other of the source's, so that
     /// what is said of it stays true.
-    fn try_answer(&self, check: &Check, moved: Option<&Path>) -> Result<Found, Unarmed> {
+    fn try_answer(&self, check: &Check, moved: Option<&Path>) -> Result<Looked, Unarmed> {
+        if let Some(order) = &check.order {
+            let armed = Arming { eyes: self, check };
+            let listed = listing::list(&check.key.path, order, &self.options, &armed)?;
+            return Ok(listed.map_or_else(Looked::Found, Looked::Listing));
+        }
         let (routes, _) = survey(check, moved);
-        let bound = bound_by(check.key.kind, &routes);
+        let bound = bound_by(&check.key.kind, &routes);
         let mut unused = Some(Vec::new());
         self.board.note(|marks| unused = marks.bind(check.source, bound.clone()));
-        let Some(unused) = unused else { return Ok(Found::Unknown(Doubt::Unsettled)) };
+        let Some(unused) = unused else { return Ok(Found::Unknown(Doubt::Unsettled).into()) };
         self.arms.disarm(&unused);
         self.arms.arm(&bound)?;
         let (again, read) = survey(check, moved);
@@ -195,11 +204,11 @@ impl Eyes {
         let ground = paths.into_iter().map(|path| filesystem::at(path)).max().unwrap_or(Kind::Local);
         self.board.marks().ground(check.source, ground);
         if ground == Kind::Unwatchable && self.options.unwatchable == Unwatchable::Unknown {
-            return Ok(Found::Unknown(Doubt::UnwatchableFs));
+            return Ok(Found::Unknown(Doubt::UnwatchableFs).into());
         }
         Ok(match read {
-            Some(head) => head,
-            None => self.look_along(check, &routes[0], moved.zip(routes.get(1))),
+            Some(read) => read,
+            None => self.look_along(check, &routes[0], moved.zip(routes.get(1))).into(),
         })
     }
 
@@ -236,16 +245,50 @@ impl Eyes {
     }
 }
 
-/// The routes that decide a check, and, for HEAD, what was read along them.
-fn survey(check: &Check, moved: Option<&Path>) -> (Vec<Route>, Option<Found>) {
-    match check.key.kind {
-        KeyKind::Path => {
+/// Arms a folder of a tree, and its files with several names.
+struct Arming<'check> {
+    eyes: &'check Eyes,
+    check: &'check Check,
+}
+
+impl Armed for Arming<'_> {
+    fn arm(&self, linked: &[PathBuf], whole: bool) -> Result<(), Unarmed> {
+        let Self { eyes, check } = self;
+        let folder = check.key.path.clone();
+        let mut arms = if whole { Vec::new() } else { eyes.board.marks().arms_of(check.source) };
+        for path in std::iter::once(&folder).chain(linked) {
+            if !arms.contains(path) {
+                arms.push(path.clone());
+            }
+        }
+        let bound = Bound { arms, folder: Some(folder), ..Bound::default() };
+        let mut unused = None;
+        eyes.board.note(|marks| unused = marks.bind(check.source, bound.clone()));
+        // Nobody follows it any more, and nobody will hear the answer.
+        let Some(unused) = unused else { return Err(Unarmed::Never(Doubt::Unsettled)) };
+        eyes.arms.disarm(&unused);
+        eyes.arms.arm(&bound)
+    }
+
+    fn inode(&self) -> Option<Inode> {
+        self.eyes.board.marks().watched(&self.check.key.path)
+    }
+}
+
+/// The routes that decide a check, and, for HEAD and for a tree's root, what was read along them.
+fn survey(check: &Check, moved: Option<&Path>) -> (Vec<Route>, Option<Looked>) {
+    match &check.key.kind {
+        KeyKind::Tree(filter) => {
+            let (routes, looked) = roots::survey(&check.key.path, filter);
+            (routes, Some(looked))
+        }
+        KeyKind::Path | KeyKind::Lines(_) | KeyKind::Schema | KeyKind::Folder => {
             let paths = [Some(check.key.path.as_path()), moved];
             (paths.into_iter().flatten().map(resolve).collect(), None)
         }
         KeyKind::Head => {
             let reading = git::head(&check.key.path);
-            (resolve_all(&reading.files), Some(head_found(reading.head)))
+            (resolve_all(&reading.files), Some(head_found(reading.head).into()))
         }
     }
 }
@@ -261,7 +304,7 @@ pub fn head_found(head: git::Head) -> Found {
     }
 }
 
-fn bound_by(kind: KeyKind, routes: &[Route]) -> Bound {
+fn bound_by(kind: &KeyKind, routes: &[Route]) -> Bound {
     let mut bound = Bound::default();
     let mut seen = HashSet::new();
     let mut arm = |path: &PathBuf| {

@@ -12,7 +12,9 @@ mod restart;
 mod sessions;
 mod shutdown;
 mod status;
+mod subscribe;
 mod touch_ack;
+mod tree;
 mod truth;
 mod wire;
 

@@ -100,7 +100,7 @@ fn context() -> Update {
 fn look(check: &Check) -> Settled {
     let name = check.key.path.file_name().and_then(|name| name.to_str());
     let version = name.and_then(|name| name.strip_prefix('p')?.parse::<u32>().ok());
-    let found = match (check.key.kind, version) {
+    let found = match (&check.key.kind, version) {
         (KeyKind::Head, _) => Found::Head { commit: Some(commit_id(2)), branch: None },
         (_, None | Some(2)) => Found::Missing,
         (_, Some(version)) => Found::File(FileFound {
@@ -111,7 +111,7 @@ fn look(check: &Check) -> Settled {
             canonical: check.key.path.clone(),
         }),
     };
-    Settled { source: check.source, stamp: check.stamp, found }
+    Settled { source: check.source, stamp: check.stamp, found: found.into() }
 }
 
 fn register<S: Storage>(index: &mut Index<S>, update: &Update) -> Result<Vec<Check>, StorageError> {

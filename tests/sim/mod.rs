@@ -194,7 +194,7 @@ impl Simulation {
                 continue;
             };
             let Check { source, stamp, .. } = flight.check;
-            batch.push((Settled { source, stamp, found }, thing));
+            batch.push((Settled { source, stamp, found: found.into() }, thing));
             if rng.u8(..4) == 0 {
                 later.push(flight);
             }
@@ -226,7 +226,7 @@ impl Simulation {
                 self.flights.iter_mut().find(|flight| latest(flight)).expect("every suspect has its look");
             let (found, thing) = flight.read.clone().unwrap_or_else(|| self.world.look(&flight.check));
             let stamp = flight.check.stamp;
-            self.settle(vec![(Settled { source, stamp, found }, thing)]);
+            self.settle(vec![(Settled { source, stamp, found: found.into() }, thing)]);
         }
     }
 

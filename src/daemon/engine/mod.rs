@@ -3,12 +3,14 @@
 //! World before requests: each turn takes what happened, applies it, and only then runs what was waiting. A request is
 //! served after a cookie made later than the request has come back; one cookie serves everybody who waits for it.
 
+mod pushing;
 mod waiting;
 
 use super::Fatal;
 use super::clock;
 use super::handle::{EngineHandle, Message, Sight};
 use super::log::Log;
+use super::subscribers::Subscribers;
 use crate::config::Config;
 use crate::index::freshness::{Cause, Doubt, Freshness};
 use crate::index::row::SessionNo;
@@ -40,6 +42,7 @@ pub(super) struct Engine {
     pub(super) ledger: Ledger,
     pub(super) world: World,
     pub(super) health: Health,
+    subscribers: Arc<Subscribers>,
     log: Log,
     wake: Arc<Notify>,
     inbox: mpsc::UnboundedReceiver<Message>,
@@ -72,6 +75,7 @@ impl Engine {
         world: World,
         wake: Arc<Notify>,
         log: Log,
+        subscribers: Arc<Subscribers>,
         config: &Config,
     ) -> (Self, EngineHandle) {
         let (handle, inbox) = EngineHandle::new();
@@ -85,6 +89,7 @@ impl Engine {
             ledger,
             world,
             health: Health { blind, ..Health::default() },
+            subscribers,
             log,
             wake,
             inbox,
@@ -124,7 +129,17 @@ impl Engine {
         self.drain_inbox();
         self.launch();
         self.release();
-        self.expire()
+        self.expire()?;
+        self.tend_trees()
+    }
+
+    /// Has the folders looked at that are due, and forgets those that no tree has any more.
+    fn tend_trees(&mut self) -> Result<(), StorageError> {
+        let released = self.index.take_released();
+        self.world.unfollow(&released);
+        let orders = self.index.orders()?;
+        self.world.verify(orders, false);
+        Ok(())
     }
 
     /// Sleeps until something happened, somebody asks, or a deadline passes.
@@ -156,13 +171,15 @@ impl Engine {
             let checks = self.index.touch(moved)?;
             self.world.verify(checks, false);
         }
+        if !batch.stirred.is_empty() {
+            self.index.stir(batch.stirred.iter().map(|(&folder, names)| (folder, names.clone())))?;
+        }
         if !batch.answers.is_empty() {
-            let unsure =
-                |found: &crate::index::found::Found| matches!(found, crate::index::found::Found::Unknown(_));
-            if batch.answers.iter().any(|answer| unsure(&answer.found)) {
+            if batch.answers.iter().any(|answer| answer.found.is_unsure()) {
                 self.retry_at.get_or_insert(Instant::now() + self.retry_after);
             }
-            let outcome = self.index.settle(batch.answers.clone(), clock::now())?;
+            let at = clock::now();
+            let outcome = self.index.settle(batch.answers.clone(), at)?;
             if outcome.changed.iter().any(|change| matches!(change.to, Freshness::Unknown(_))) {
                 self.retry_after = self.retry;
                 self.retry_at = self.retry_at.map(|at| at.min(Instant::now() + self.retry));
@@ -170,6 +187,7 @@ impl Engine {
             for change in &outcome.changed {
                 tracing::debug!(id = %change.id, from = ?change.from, to = ?change.to, "changed");
             }
+            self.push_changes(&outcome.changed, at)?;
             self.keep_proofs(&outcome.changed)?;
         }
         Ok(())
@@ -209,6 +227,7 @@ impl Engine {
             tracing::error!(%error, "the gap could not be logged");
         }
         let checks = self.index.lose_sync(&epoch)?;
+        self.push_gap(&epoch, why);
         self.world.verify(checks, false);
         // A cookie made before the gap may have been lost in it. Whoever waited for it waits for the next one.
         if let Some(flight) = self.flight.take() {

@@ -8,6 +8,7 @@ use crate::index::view::{Listed, View};
 use crate::protocol::admission::Refused;
 use crate::protocol::answer::to_json;
 use crate::protocol::convert;
+use crate::protocol::event::{self, ReceiptOut, Topic};
 use crate::protocol::refusal::Refusal;
 use crate::protocol::report::{Circumstances, report};
 use crate::protocol::request::Decide;
@@ -102,6 +103,12 @@ pub(super) async fn say(
         tracing::error!(%error, "a decision could not be logged");
         Refusal::application("log_failed", error)
     })?;
+    let session = &view.head.session;
+    if daemon.subscribers.want(Topic::Decision, Some(session)) {
+        let logged = ReceiptOut { seq: receipt.seq, hash: &receipt.hash };
+        let line = event::decided(made.decision, session, decision, beside.supersedes, &view.clock, logged);
+        daemon.subscribers.tell(Topic::Decision, Some(session), line);
+    }
     Ok(with_receipt(report, &receipt))
 }
 

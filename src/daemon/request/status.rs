@@ -2,6 +2,7 @@
 
 use super::{Answer, Daemon, no_session};
 use crate::daemon::handle::{Need, Sight};
+use crate::index;
 use crate::index::freshness::Freshness;
 use crate::index::view::{Line, Listed, View};
 use crate::protocol::answer::{Coverage, Health, SessionStatus, to_json};
@@ -11,7 +12,6 @@ use crate::protocol::refusal::Refusal;
 use crate::protocol::report::{ClockOut, row};
 use crate::protocol::request::Status;
 use crate::session::SessionId;
-use crate::session::source::Source;
 use std::time::Instant;
 
 pub(super) async fn status(daemon: &Daemon, ask: Status) -> Answer {
@@ -42,12 +42,12 @@ async fn of_session(daemon: &Daemon, session: &str) -> Answer {
     }))
 }
 
-/// Sources named directly are watched by their own inode and every folder on the way, unless they cannot be.
+/// How the session's sources are watched, members of its trees one by one. What cannot be told is not watched.
 fn coverage(view: &View, overlay: usize) -> Coverage {
     let doubtful = |line: &Line| matches!(line.freshness, Freshness::Unknown(_));
-    let watched = view.lines.iter().filter(|line| !matches!(line.source, Source::Volatile { .. }));
-    let watched = watched.filter(|line| !doubtful(line));
-    Coverage { inode: watched.count() as u32, directory: 0, overlay: overlay as u32 }
+    let covered: index::view::Coverage =
+        view.lines.iter().filter(|line| !doubtful(line)).map(|line| line.coverage).sum();
+    Coverage { inode: covered.inode, directory: covered.directory, overlay: overlay as u64 }
 }
 
 async fn on_overlay(daemon: &Daemon, session: &SessionId) -> Result<usize, Refusal> {
@@ -64,6 +64,7 @@ async fn of_daemon(daemon: &Daemon) -> Answer {
     let deadline = Instant::now() + daemon.config().deadline(None);
     let log_sync = daemon.log.mode().word();
     let state = WirePath(daemon.folders.state.clone());
+    let subscribers = daemon.subscribers.len();
     let uptime_s = daemon.started.elapsed().as_secs();
     let health = daemon.engine.when(Need::Barrier, deadline, move |engine, sight| {
         let mut problems = engine.problems();
@@ -81,6 +82,7 @@ async fn of_daemon(daemon: &Daemon) -> Answer {
             suspects: engine.index.pending_len(),
             watches: engine.world.watches_len(),
             events: engine.world.events(),
+            subscribers,
             gaps: engine.health.gaps,
             last_gap: engine.health.last_gap.as_deref(),
             log_sync,

@@ -80,7 +80,7 @@ fn register(index: &mut Index<Memory>, update: &Update) -> Vec<Check> {
 
 fn answer(index: &mut Index<Memory>, check: &Check, found: Found) -> Outcome {
     let Check { source, stamp, .. } = *check;
-    index.settle(vec![Settled { source, stamp, found }], AT).unwrap()
+    index.settle(vec![Settled { source, stamp, found: found.into() }], AT).unwrap()
 }
 
 fn answer_all(index: &mut Index<Memory>, checks: &[Check], found: impl Fn(&Check) -> Found) {

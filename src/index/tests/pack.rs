@@ -4,7 +4,7 @@ use super::{AT, S, bytes, commit, file, folder, head};
 use crate::index::found::{Found, Inode};
 use crate::index::freshness::{Cause, Doubt, Freshness};
 use crate::index::pack::{Pack, from_bytes, to_bytes};
-use crate::index::row::{Baseline, Mark, Role, Row, RowNo, SessionNo};
+use crate::index::row::{Baseline, Changed, Detail, Mark, Role, Row, RowNo, SessionNo};
 use crate::index::storage::{SourceState, StoredFact, StoredHead, Summary};
 use crate::index::{KeyKind, SourceId, SourceKey};
 use crate::session::SessionId;
@@ -57,11 +57,13 @@ fn everything_stored_survives_packing_and_bad_bytes_are_no_panic() {
     for freshness in
         [Freshness::Fresh, Freshness::Stale(Cause::Refuted), Freshness::Unknown(Doubt::Unsettled)]
     {
-        survives(&Mark { freshness, now: Some("é".to_owned()), since: Moment { micros: -1 } });
+        let changed = Some(Changed { number: 3, paths: vec!["a".into()] });
+        let detail = Detail { changed, input: Some("src".to_owned()), start_line: Some(4), eol_only: true };
+        survives(&Mark { freshness, now: Some("é".to_owned()), since: Moment { micros: -1 }, detail });
     }
     let key = SourceKey { kind: KeyKind::Head, path: "/w".into() };
     let readers = vec![(S, RowNo(1)), (SessionNo(u32::MAX), RowNo(2))];
-    survives(&SourceState { key, found: Some(bytes(1)), readers, wanted: algorithms.to_vec() });
+    survives(&SourceState { key, found: Some(bytes(1)), readers, wanted: algorithms.to_vec(), version: 7 });
     let row = Row {
         no: RowNo(300),
         role: Role::Tracked,
@@ -74,6 +76,9 @@ fn everything_stored_survives_packing_and_bad_bytes_are_no_panic() {
         baseline,
         ever_fresh: true,
         refuted: false,
+        as_of: Some(9),
+        inputs: vec![RowNo(301)],
+        input_of: Some(RowNo(299)),
     };
     survives(&vec![row.clone(), row]);
     survives(&Summary { rows: 1, tracked: 1, next_row: 2, stale: 3, unknown: 4, noted: 5, critical: 6 });

@@ -10,6 +10,7 @@
 
 use super::filesystem::Kind;
 use crate::index::found::Inode;
+use crate::index::tree::Names;
 use crate::index::{Depth, Settled, SourceId};
 use openings::Openings;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -32,6 +33,8 @@ pub struct Batch {
     pub gap: Option<String>,
     /// Sources at which something happened.
     pub moved: HashMap<SourceId, Depth>,
+    /// Folders of trees in which something happened, and under which names.
+    pub stirred: HashMap<SourceId, Names>,
     /// Answers of the verifiers.
     pub answers: Vec<Settled>,
     /// Cookies that came back.
@@ -40,7 +43,11 @@ pub struct Batch {
 
 impl Batch {
     fn is_empty(&self) -> bool {
-        self.gap.is_none() && self.moved.is_empty() && self.answers.is_empty() && self.cookies.is_empty()
+        self.gap.is_none()
+            && self.moved.is_empty()
+            && self.stirred.is_empty()
+            && self.answers.is_empty()
+            && self.cookies.is_empty()
     }
 }
 
@@ -49,6 +56,8 @@ pub(super) struct Marks {
     batch: Batch,
     followed: HashSet<SourceId>,
     interests: HashMap<Vec<u8>, Vec<SourceId>>,
+    /// Folders of trees: whatever happens in them is of interest, whatever its name.
+    folders: HashMap<Vec<u8>, SourceId>,
     bound: HashMap<SourceId, Bound>,
     armed: BTreeMap<Vec<u8>, Armed>,
     names: HashMap<Inode, Vec<Vec<u8>>>,
@@ -73,6 +82,8 @@ pub(super) struct Bound {
     pub(super) arms: Vec<PathBuf>,
     /// The file itself, where there is one.
     pub(super) end: Option<PathBuf>,
+    /// The folder itself, of a source that is everything in a folder.
+    pub(super) folder: Option<PathBuf>,
 }
 
 #[derive(Debug, Default)]
@@ -174,6 +185,19 @@ impl Marks {
             let held = self.batch.moved.entry(source).or_insert(depth);
             *held = depth.max(*held);
         }
+        self.stir(key);
+    }
+
+    /// What happens to a folder's name may have happened to all that is in it.
+    fn stir(&mut self, key: &[u8]) {
+        if let Some(&folder) = self.folders.get(key) {
+            self.batch.stirred.entry(folder).or_default().merge(Names::all(false));
+        }
+        let Some(slash) = key.iter().rposition(|&byte| byte == b'/') else { return };
+        if let Some(&folder) = self.folders.get(&key[..slash.max(1)]) {
+            let name = OsStr::from_bytes(&key[slash + 1..]).to_owned();
+            self.batch.stirred.entry(folder).or_default().these.insert(name);
+        }
     }
 
     /// A folder may stand at several paths (bind mounts), and the kernel reports what happens in it under one of them.
@@ -196,6 +220,11 @@ impl Marks {
         self.armed.iter_mut().filter(|(key, _)| below(key)).for_each(|(_, armed)| armed.live = false);
         let moved = self.interests.iter().filter(|(key, _)| below(key)).flat_map(|(_, readers)| readers);
         self.batch.moved.extend(moved.map(|&source| (source, Depth::Names)));
+        for (_, &folder) in self.folders.iter().filter(|(key, _)| below(key)) {
+            self.batch.stirred.entry(folder).or_default().merge(Names::all(true));
+        }
+        // The name itself leads elsewhere, which the folder that it is in must hear.
+        self.stir(point.as_os_str().as_bytes());
     }
 
     fn mark_names(&mut self, inode: Inode, depth: Depth) {
@@ -242,6 +271,19 @@ impl Marks {
         bound.arms.iter().all(live).then(|| bound.end.clone())?
     }
 
+    /// What is armed for a source.
+    pub(super) fn arms_of(&self, source: SourceId) -> Vec<PathBuf> {
+        self.bound.get(&source).map(|bound| bound.arms.clone()).unwrap_or_default()
+    }
+
+    /// The one inode that is watched under a path.
+    pub(super) fn watched(&self, path: &Path) -> Option<Inode> {
+        match self.armed.get(path.as_os_str().as_bytes())?.inodes[..] {
+            [inode] => Some(inode),
+            _ => None,
+        }
+    }
+
     /// Hears a source under these names from now on. Returns the paths that nobody uses any more, or `None` when the
     /// source is not followed any more.
     pub(super) fn bind(&mut self, source: SourceId, new: Bound) -> Option<Vec<PathBuf>> {
@@ -253,6 +295,9 @@ impl Marks {
             if !readers.contains(&source) {
                 readers.push(source);
             }
+        }
+        if let Some(folder) = &new.folder {
+            self.folders.insert(folder.as_os_str().as_bytes().to_vec(), source);
         }
         for path in &new.arms {
             let armed = self.armed.entry(path.as_os_str().as_bytes().to_vec()).or_default();
@@ -271,6 +316,7 @@ impl Marks {
         self.openings.unfollow(source);
         self.ground(source, Kind::Local);
         self.renames.remove(&source);
+        self.batch.stirred.remove(&source);
         let Some(old) = self.bound.remove(&source) else { return Vec::new() };
         self.unbind(source, &old, &HashSet::new())
     }
@@ -284,6 +330,11 @@ impl Marks {
                     self.interests.remove(key);
                 }
             }
+        }
+        if let Some(folder) = &old.folder
+            && self.bound.get(&source).is_none_or(|bound| bound.folder != old.folder)
+        {
+            self.folders.remove(folder.as_os_str().as_bytes());
         }
         let mut unused = Vec::new();
         for path in &old.arms {

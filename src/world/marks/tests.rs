@@ -15,7 +15,8 @@ fn spot(ino: u64) -> Spot {
 fn bind(marks: &mut Marks, source: SourceId, path: &str) {
     let path = PathBuf::from(path);
     marks.follow(source);
-    let bound = Bound { lookups: vec![path.clone()], arms: vec![path.clone()], end: Some(path) };
+    let bound =
+        Bound { lookups: vec![path.clone()], arms: vec![path.clone()], end: Some(path), folder: None };
     marks.bind(source, bound).expect("it is followed");
 }
 
@@ -88,7 +89,7 @@ fn wait_in(marks: &mut Marks, source: u64, folder: &str, inode: u64) {
     let place = PathBuf::from(folder);
     let lookups = vec![place.clone(), place.join("name")];
     marks.follow(source);
-    assert!(marks.bind(source, Bound { lookups, arms: vec![place], end: None }).is_some());
+    assert!(marks.bind(source, Bound { lookups, arms: vec![place], end: None, folder: None }).is_some());
     arm(marks, folder, inode);
 }
 
@@ -188,7 +189,9 @@ fn a_folder_that_is_opened_on_the_way_is_nobodys_doubt() {
     marks.follow(KEPT);
     let (folder, file) = (PathBuf::from("/d"), PathBuf::from("/d/f"));
     let (lookups, arms) = (vec![folder.clone(), file.clone()], vec![folder.clone(), file.clone()]);
-    marks.bind(KEPT, Bound { lookups, arms, end: Some(file.clone()) }).expect("it is followed");
+    marks
+        .bind(KEPT, Bound { lookups, arms, end: Some(file.clone()), ..Bound::default() })
+        .expect("it is followed");
     marks.opened(&folder);
     assert_eq!(noted(&mut marks), []);
     marks.opened(&file);

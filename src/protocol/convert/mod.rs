@@ -3,6 +3,8 @@
 //! Private text is redacted here, before anything can be hashed, stored or logged. Blank text is refused here where a
 //! report would have to repeat it: the gate takes none, and a session whose reports never pass is of no use.
 
+mod source;
+
 use super::context as wire;
 use super::gate::is_blank;
 use super::path::{WirePath, decode_base64};
@@ -10,10 +12,10 @@ use super::refusal::Refusal;
 use super::time;
 use crate::session::SessionId;
 use crate::session::context::{Belief, Fact, Goal, Seen, Update};
-use crate::session::digest::{CommitId, Digest};
+use crate::session::digest::{Algorithm, CommitId, Digest};
 use crate::session::moment::Moment;
 use crate::session::privacy::strip;
-use crate::session::source::{HeadPolicy, Source};
+use crate::session::source::Source;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -86,7 +88,8 @@ fn belief(told: wire::Belief, result: bool, hash: &impl Fn(&[u8]) -> Digest) -> 
         (false, ..) => return Err(Refusal::invalid_params("an invariant has a name and no id")),
     };
     let id = not_blank("an id or name", id)?;
-    let source = source(told.source, &id)?;
+    let source =
+        source::inward(told.source).map_err(|why| Refusal::invalid_params(format!("{id}: {why}")))?;
     let seen = seen(&source, told.digest, told.content, told.encoding.as_deref(), hash)
         .map_err(|why| Refusal::invalid_params(format!("{id}: {why}")))?;
     Ok(Belief {
@@ -99,34 +102,6 @@ fn belief(told: wire::Belief, result: bool, hash: &impl Fn(&[u8]) -> Digest) -> 
     })
 }
 
-fn source(told: wire::Source, id: &str) -> Checked<Source> {
-    let refused = |why: String| Refusal::invalid_params(format!("{id}: {why}"));
-    let policy = match (told.kind.as_str(), told.policy.as_deref()) {
-        (_, None) | ("git_head", Some("strict")) => HeadPolicy::Strict,
-        ("git_head", Some("relevant")) => HeadPolicy::Relevant,
-        (kind, Some(policy)) => return Err(refused(format!("{kind} has no policy {policy:?}"))),
-    };
-    if told.kind == "volatile" {
-        return match (told.what, told.path) {
-            (Some(what), None) => Ok(Source::Volatile { what: not_blank("what", text("what", &what)?)? }),
-            _ => Err(refused("a volatile source says what it is, and names no path".to_owned())),
-        };
-    }
-    let path = match (told.path, told.what) {
-        (Some(path), None) => public_path(path)?,
-        _ => return Err(refused(format!("a source of kind {:?} names a path", told.kind))),
-    };
-    match told.kind.as_str() {
-        "file" => Ok(Source::File { path }),
-        "absent" => Ok(Source::Absent { path }),
-        "lockfile" => Ok(Source::Lockfile { path }),
-        "git_head" => Ok(Source::GitHead { path, policy }),
-        kind => Err(refused(format!(
-            "unknown kind of source {kind:?}; known are file, absent, git_head, lockfile and volatile"
-        ))),
-    }
-}
-
 fn seen(
     source: &Source,
     digest: Option<String>,
@@ -135,6 +110,8 @@ fn seen(
     hash: &impl Fn(&[u8]) -> Digest,
 ) -> Result<Seen, String> {
     let of_bytes = matches!(source, Source::File { .. } | Source::Lockfile { .. });
+    let of_digest =
+        matches!(source, Source::Lines { .. } | Source::Tree { .. } | Source::SqliteSchema { .. });
     match (source, digest, content) {
         (Source::GitHead { .. }, Some(told), None) if told == "unborn" => Ok(Seen::Commit(None)),
         (Source::GitHead { .. }, Some(told), None) => {
@@ -145,6 +122,13 @@ fn seen(
         }
         (_, Some(told), None) if of_bytes => {
             Ok(Seen::Digest(told.parse::<Digest>().map_err(|error| error.to_string())?))
+        }
+        (_, Some(told), None) if of_digest => {
+            let digest = told.parse::<Digest>().map_err(|error| error.to_string())?;
+            if digest.algorithm() != Algorithm::Blake3 {
+                return Err(format!("the digest of a {} is blake3", source.kind()));
+            }
+            Ok(Seen::Digest(digest))
         }
         (_, None, Some(content)) if of_bytes => Ok(Seen::Digest(hash(&bytes(content, encoding)?))),
         (_, None, None) => Ok(Seen::Unsaid),
@@ -287,23 +271,12 @@ fn belief_out(belief: &Belief, result: bool) -> wire::Belief {
         tool: belief.tool.clone(),
         critical: Some(belief.critical),
         captured_at: belief.captured_at.map(time::to_text),
-        source: source_out(&belief.source),
+        source: source::outward(&belief.source),
         digest: crate::index::view::seen_text(&belief.seen),
         content: None,
         encoding: None,
         stat: None,
     }
-}
-
-fn source_out(source: &Source) -> wire::Source {
-    let policy = match source {
-        Source::GitHead { policy: HeadPolicy::Strict, .. } => Some("strict".to_owned()),
-        Source::GitHead { policy: HeadPolicy::Relevant, .. } => Some("relevant".to_owned()),
-        _ => None,
-    };
-    let what = if let Source::Volatile { what } = source { Some(what.clone()) } else { None };
-    let path = source.path().map(PathBuf::from).map(WirePath);
-    wire::Source { kind: source.kind().to_owned(), path, policy, what }
 }
 
 /// What an adopted baseline says, told again from the journal.

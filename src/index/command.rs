@@ -1,0 +1,49 @@
+//! Commands: what one printed is as fresh as everything that it read.
+//!
+//! Each input is a row of its own, judged like any other and shown only through its command.
+
+use super::freshness::{Cause, Freshness};
+use super::row::{Detail, Mark, Row, RowNo, SessionNo};
+use super::shelf::mark_key;
+use super::storage::{Storage, StorageError, Table};
+use super::{Index, Outcome};
+use crate::session::moment::Moment;
+
+impl<S: Storage> Index<S> {
+    /// Judges a command by its inputs: stale when one is, unknown when one is and none is stale.
+    pub(super) fn judge_command(
+        &mut self,
+        session: SessionNo,
+        command: RowNo,
+        at: Moment,
+        outcome: &mut Outcome,
+    ) -> Result<(), StorageError> {
+        let Some(row) = self.shelf.held_row(session, command)?.cloned() else { return Ok(()) };
+        let judged = if row.refuted {
+            (Freshness::Stale(Cause::Refuted), Detail::default())
+        } else {
+            self.worst_input(session, &row)?
+        };
+        self.mark(session, command, judged, None, at, outcome)
+    }
+
+    fn worst_input(&mut self, session: SessionNo, row: &Row) -> Result<(Freshness, Detail), StorageError> {
+        let mut worst = (Freshness::Fresh, Detail::default());
+        for &no in &row.inputs {
+            let Some(mark) = self.shelf.get::<Mark>(Table::Marks, &mark_key(session, no))? else { continue };
+            match mark.freshness {
+                Freshness::Fresh => {}
+                Freshness::Unknown(doubt) => worst.0 = Freshness::Unknown(doubt),
+                Freshness::Stale(_) => {
+                    let input = self.shelf.held_row(session, no)?.map(Row::label);
+                    let changed = mark.detail.changed;
+                    return Ok((
+                        Freshness::Stale(Cause::Input),
+                        Detail { changed, input, ..Detail::default() },
+                    ));
+                }
+            }
+        }
+        Ok(worst)
+    }
+}

@@ -1,0 +1,199 @@
+//! Which folders are to be looked at, in which order, and what the look must know.
+//!
+//! An order carries what is known of the folder's entries, which is much for a million of them; so it is made only when
+//! there is somebody to carry it out, and few are out at once.
+
+use super::entry::Entry;
+use super::sieve::{Place, Rules, Sieve};
+use super::{Folder, Grove};
+use crate::index::row::SessionNo;
+use crate::index::shelf::source_key;
+use crate::index::storage::{Storage, StorageError, Table};
+use crate::index::{Check, Depth, Index, KeyKind, SourceId, SourceKey, Stamp};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Folders that may be looked at at once.
+const ORDERS_MAX: usize = 256;
+
+/// Which names of a folder are to be looked at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Names {
+    /// All of them; an equal stat may confirm what is known.
+    pub all: bool,
+    /// The bytes of all that are looked at, whatever their stat says.
+    pub bytes: bool,
+    /// These, and their bytes, whatever their stat says.
+    pub these: BTreeSet<OsString>,
+}
+
+impl Names {
+    pub(super) fn none() -> Self {
+        Self::default()
+    }
+
+    /// All names; `bytes` says that no stat may stand in for their bytes.
+    #[must_use]
+    pub fn all(bytes: bool) -> Self {
+        Self { all: true, bytes, these: BTreeSet::new() }
+    }
+
+    /// Adds what others want.
+    pub fn merge(&mut self, other: Self) {
+        self.all |= other.all;
+        self.bytes |= other.bytes;
+        self.these.extend(other.these);
+    }
+}
+
+/// What a look at a folder must know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// Which names.
+    pub names: Names,
+    /// What is known of them.
+    pub known: BTreeMap<OsString, Entry>,
+    hashing: Vec<Hashing>,
+}
+
+#[derive(Debug, Clone)]
+struct Hashing {
+    sieve: Arc<Sieve>,
+    below: PathBuf,
+    rules: Vec<Arc<Rules>>,
+}
+
+/// The same sieve is the same object.
+impl PartialEq for Hashing {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.sieve, &other.sieve) && self.below == other.below
+    }
+}
+
+impl Eq for Hashing {}
+
+impl Order {
+    /// Whether some tree counts the bytes of a file of this name. `.gitignore` is always read.
+    #[must_use]
+    pub fn wants_bytes(&self, folder: &Path, name: &OsStr) -> bool {
+        self.hashing.iter().any(|Hashing { sieve, below, rules }| {
+            sieve.takes(&Place { folder, below, rules }, Path::new(name), false)
+        })
+    }
+}
+
+impl Grove {
+    /// Marks a folder for a look, under a new stamp.
+    pub(super) fn queue(&mut self, id: SourceId, names: Names, stamp: Stamp) {
+        let Some(folder) = self.folders.get_mut(&id) else { return };
+        self.pending += usize::from(folder.stamp.is_none());
+        folder.stamp = Some(stamp);
+        folder.names.merge(names);
+        if !std::mem::replace(&mut folder.queued, true) {
+            self.later.push_back(id);
+        }
+    }
+
+    /// Somebody waits for these trees: their folders pass all others.
+    fn hurry(&mut self, trees: &BTreeSet<SourceId>) {
+        let wanted = |folder: &Folder| folder.waiting.iter().any(|waiting| trees.contains(&waiting.tree));
+        let hurried = self.folders.iter().filter(|(_, folder)| folder.queued && wanted(folder));
+        self.urgent.extend(hurried.map(|(id, _)| *id));
+    }
+
+    fn next_queued(&mut self) -> Option<SourceId> {
+        loop {
+            let id = self.urgent.pop_front().or_else(|| self.later.pop_front())?;
+            // One that was hurried stands in both queues, and one that is gone in either.
+            if let Some(folder) = self.folders.get_mut(&id)
+                && std::mem::take(&mut folder.queued)
+            {
+                return Some(id);
+            }
+        }
+    }
+}
+
+impl<S: Storage> Index<S> {
+    /// The looks at folders that are due, as many as may be out at once. To be asked for after every step.
+    pub fn orders(&mut self) -> Result<Vec<Check>, StorageError> {
+        let mut checks = Vec::new();
+        while self.grove.ordered < ORDERS_MAX {
+            let Some(id) = self.grove.next_queued() else { break };
+            checks.extend(self.order(id)?);
+        }
+        Ok(checks)
+    }
+
+    fn order(&mut self, id: SourceId) -> Result<Option<Check>, StorageError> {
+        let Some(folder) = self.grove.folders.get_mut(&id) else { return Ok(None) };
+        let Some(stamp) = folder.stamp else { return Ok(None) };
+        self.grove.ordered += usize::from(!std::mem::replace(&mut folder.ordered, true));
+        let (path, names) = (folder.path.to_path_buf(), folder.names.clone());
+        let known = self.known_entries(id, &names)?;
+        let order = Order { names, known, hashing: self.hashing(id) };
+        let key = SourceKey { kind: KeyKind::Folder, path };
+        let depth = Depth::Names;
+        Ok(Some(Check {
+            source: id,
+            stamp,
+            key,
+            depth,
+            wanted: Vec::new(),
+            known: None,
+            moved: None,
+            order: Some(Box::new(order)),
+        }))
+    }
+
+    fn hashing(&self, id: SourceId) -> Vec<Hashing> {
+        let Some(folder) = self.grove.folders.get(&id) else { return Vec::new() };
+        let trees = folder.trees.iter().filter_map(|tree| self.grove.trees.get(tree));
+        let counting = trees.filter(|tree| tree.sieve.contents);
+        let hashing = counting.filter_map(|tree| {
+            let below = folder.path.strip_prefix(tree.root.as_ref()?).ok()?.to_owned();
+            Some(Hashing { sieve: Arc::clone(&tree.sieve), below, rules: self.grove.rules(tree, id) })
+        });
+        hashing.collect()
+    }
+
+    fn known_entries(&self, id: SourceId, names: &Names) -> Result<BTreeMap<OsString, Entry>, StorageError> {
+        if names.all {
+            return self.entries(id);
+        }
+        let mut known = BTreeMap::new();
+        for name in &names.these {
+            let entry = self.shelf.get(Table::Entries, &entry_key(id, name))?;
+            known.extend(entry.map(|entry| (name.clone(), entry)));
+        }
+        Ok(known)
+    }
+
+    /// Everything that is known of a folder.
+    pub(in crate::index) fn entries(&self, id: SourceId) -> Result<BTreeMap<OsString, Entry>, StorageError> {
+        let entries = self.shelf.list::<Entry>(Table::Entries, &source_key(id))?;
+        let named = |(key, entry): (Vec<u8>, Entry)| (OsString::from_vec(key[8..].to_vec()), entry);
+        Ok(entries.into_iter().map(named).collect())
+    }
+
+    /// Somebody waits for this session: the folders of its trees pass all others.
+    pub fn hurry_trees(&mut self, session: SessionNo) -> Result<(), StorageError> {
+        if self.grove.pending_len() == 0 {
+            return Ok(());
+        }
+        let rows = self.shelf.rows(session)?;
+        let trees = rows.iter().filter_map(|row| row.source_id).filter(|&source| self.grove.waits(source));
+        let trees: BTreeSet<SourceId> = trees.collect();
+        if !trees.is_empty() {
+            self.grove.hurry(&trees);
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn entry_key(folder: SourceId, name: &OsStr) -> Vec<u8> {
+    [&source_key(folder)[..], name.as_bytes()].concat()
+}

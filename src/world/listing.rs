@@ -1,0 +1,197 @@
+//! One look at one folder of a tree: its names, and what stands under those that somebody counts.
+//!
+//! The folder is armed before it is opened, and a file with several names is armed before its bytes are read. A stat may
+//! confirm what is known of a file unless an event named it; whatever does not hold still is in doubt.
+
+use super::digest;
+use super::filesystem::{self, Kind};
+use super::look::{self, LookOptions};
+use super::watch::Unarmed;
+use crate::index::found::{Found, Inode};
+use crate::index::freshness::Doubt;
+use crate::index::tree::{Entry, EntryKind, Listing, Order};
+use rustix::fs::{Dir, FileType, Mode, OFlags, Statx};
+use rustix::io::Errno;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// Larger rule files leave nothing out, in bytes.
+const RULES_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Watches what must be watched before it is looked at.
+pub(super) trait Armed {
+    /// Watches the folder and those of its files that have several names. `whole` says that these are all.
+    fn arm(&self, linked: &[PathBuf], whole: bool) -> Result<(), Unarmed>;
+    /// The folder that is watched, where that can be told.
+    fn inode(&self) -> Option<Inode>;
+}
+
+/// Looks at a folder.
+pub(super) fn list(
+    folder: &Path,
+    order: &Order,
+    options: &LookOptions,
+    armed: &dyn Armed,
+) -> Result<Result<Listing, Found>, Unarmed> {
+    armed.arm(&[], false)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let opened = match rustix::fs::open(folder, flags, Mode::empty()) {
+        Ok(opened) => File::from(opened),
+        Err(error) => return Ok(Err(instead(error))),
+    };
+    if filesystem::at(folder) == Kind::Unwatchable {
+        return Ok(Err(Found::Unknown(Doubt::UnwatchableFs)));
+    }
+    let Ok(stat) = look::statx(&opened) else { return Ok(Err(Found::Unknown(Doubt::Unreadable))) };
+    let inode = look::inode_of(&stat);
+    if armed.inode().is_some_and(|held| held != inode) {
+        return Err(Unarmed::Moved);
+    }
+    let listing = Looking { folder, order, options, dir: &opened };
+    let names = if order.names.all {
+        match listing.names() {
+            Ok(names) => names,
+            Err(_) => return Ok(Err(Found::Unknown(Doubt::Unreadable))),
+        }
+    } else {
+        order.names.these.clone()
+    };
+    let linked: Vec<PathBuf> =
+        names.iter().filter(|name| listing.is_linked(name)).map(|name| folder.join(name)).collect();
+    if !linked.is_empty() || order.names.all {
+        armed.arm(&linked, order.names.all)?;
+    }
+    let rules = names.contains(OsStr::new(".gitignore")) || order.names.all;
+    let gitignore = rules.then(|| read_rules(&folder.join(".gitignore")));
+    let entries = names.into_iter().map(|name| (listing.entry(&name), name));
+    let entries = entries.map(|(entry, name)| (name, entry)).collect();
+    Ok(Ok(Listing { inode, entries, known: order.known.clone(), whole: order.names.all, gitignore }))
+}
+
+/// What stands where the folder was.
+fn instead(error: Errno) -> Found {
+    match error {
+        Errno::NOENT => Found::Missing,
+        Errno::NOTDIR | Errno::LOOP => Found::Other { kind: "file".to_owned() },
+        _ => Found::Unknown(Doubt::Unreadable),
+    }
+}
+
+struct Looking<'look> {
+    folder: &'look Path,
+    order: &'look Order,
+    options: &'look LookOptions,
+    dir: &'look File,
+}
+
+impl Looking<'_> {
+    fn names(&self) -> rustix::io::Result<BTreeSet<OsString>> {
+        let mut names = BTreeSet::new();
+        for entry in Dir::read_from(self.dir)? {
+            let name = OsString::from_vec(entry?.file_name().to_bytes().to_vec());
+            if name != "." && name != ".." && name != ".git" {
+                names.insert(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn stat(&self, name: &OsStr) -> rustix::io::Result<Statx> {
+        look::statx_at(self.dir, name)
+    }
+
+    fn is_linked(&self, name: &OsStr) -> bool {
+        self.stat(name).is_ok_and(|stat| is_linked(&stat))
+    }
+
+    /// What stands under a name; `None` when nothing does.
+    fn entry(&self, name: &OsStr) -> Option<Entry> {
+        let stat = match self.stat(name) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT | Errno::NOTDIR) => return None,
+            Err(_) => return Some(doubtful(Inode { dev: 0, ino: 0 }, Doubt::Unreadable)),
+        };
+        let inode = look::inode_of(&stat);
+        let plain =
+            |kind| Entry { kind, inode, stat: None, racy: false, linked: false, digest: None, doubt: None };
+        match FileType::from_raw_mode(u32::from(stat.stx_mode)) {
+            FileType::RegularFile => self.file(name, &stat),
+            FileType::Directory => Some(plain(EntryKind::Folder)),
+            FileType::Symlink => {
+                let target = rustix::fs::readlinkat(self.dir, name, Vec::new()).ok()?;
+                let digest = Some(digest::blake3(target.as_bytes()));
+                Some(Entry { digest, ..plain(EntryKind::Link) })
+            }
+            _ => Some(plain(EntryKind::Other)),
+        }
+    }
+
+    fn file(&self, name: &OsStr, stat: &Statx) -> Option<Entry> {
+        let (inode, linked) = (look::inode_of(stat), is_linked(stat));
+        let bare = Entry {
+            kind: EntryKind::File,
+            inode,
+            stat: None,
+            racy: false,
+            linked,
+            digest: None,
+            doubt: None,
+        };
+        if !self.order.wants_bytes(self.folder, name) {
+            return Some(bare);
+        }
+        let names = &self.order.names;
+        if let Some(known) = self.order.known.get(name)
+            && !names.bytes
+            && !names.these.contains(name)
+            && !known.racy
+            && known.digest.is_some()
+            && known.stat == Some(look::stat_of(stat))
+        {
+            return Some(Entry { linked, ..known.clone() });
+        }
+        match look::look(&self.folder.join(name), &[], None, self.options, &look::Unheard) {
+            Found::File(file) => Some(Entry {
+                inode: Inode { dev: file.stat.dev, ino: file.stat.ino },
+                stat: Some(file.stat),
+                racy: file.racy,
+                digest: Some(file.digest),
+                ..bare
+            }),
+            Found::Missing => None,
+            // Whoever of our uid could not read it either knows nothing of its bytes.
+            Found::Unknown(Doubt::Unreadable) => Some(bare),
+            Found::Unknown(doubt) => Some(doubtful(inode, doubt)),
+            // It was a file a moment ago: an event is on its way.
+            _ => Some(doubtful(inode, Doubt::Unsettled)),
+        }
+    }
+}
+
+fn doubtful(inode: Inode, doubt: Doubt) -> Entry {
+    let kind = EntryKind::File;
+    Entry { kind, inode, stat: None, racy: false, linked: false, digest: None, doubt: Some(doubt) }
+}
+
+fn is_linked(stat: &Statx) -> bool {
+    FileType::from_raw_mode(u32::from(stat.stx_mode)) == FileType::RegularFile && stat.stx_nlink > 1
+}
+
+/// The text of a rule file; empty when there is none that git would read.
+pub(super) fn read_rules(path: &Path) -> String {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let Ok(file) = rustix::fs::open(path, flags, Mode::empty()).map(File::from) else { return String::new() };
+    let small = |found: &std::fs::Metadata| found.is_file() && found.len() <= RULES_BYTES_MAX;
+    if !file.metadata().is_ok_and(|found| small(&found)) {
+        return String::new();
+    }
+    let mut text = Vec::new();
+    match file.take(RULES_BYTES_MAX).read_to_end(&mut text) {
+        Ok(_) => String::from_utf8_lossy(&text).into_owned(),
+        Err(_) => String::new(),
+    }
+}
