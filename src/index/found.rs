@@ -111,7 +111,7 @@ impl Found {
     /// Whether something stands there that can be read again.
     #[must_use]
     pub fn is_something(&self) -> bool {
-        !matches!(self, Self::Missing | Self::Unknown(_) | Self::Head { .. })
+        !matches!(self, Self::Missing | Self::Renamed { .. } | Self::Unknown(_) | Self::Head { .. })
     }
 }
 
