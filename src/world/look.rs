@@ -58,7 +58,7 @@ const TRIES: usize = 3;
 
 /// How long a look waits for a writer who has just written, each time. Whoever forks while he writes has a second holder
 /// of the open file until the child's exec, a moment after he closed it himself.
-const PAUSES_MS: [u64; 6] = [1, 2, 4, 8, 16, 32];
+const PAUSES_MS: [u64; 4] = [1, 2, 4, 8];
 const LATELY_NS: u64 = 1_000_000_000;
 
 static BIG_FILE: Mutex<()> = Mutex::new(());
