@@ -1,5 +1,7 @@
 //! Trees and commands: a search, a listing, test output are stale when, and only when, what they rest on changed.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test may fail as the test does")]
+
 use crate::daemon::{cause, decide, register, row};
 use crate::harness::{Daemon, Place};
 use serde_json::{Value, json};

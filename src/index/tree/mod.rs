@@ -133,9 +133,9 @@ impl Tree {
     fn count(&mut self, member: Option<(&Entry, Print)>, present: bool) {
         let Some((entry, print)) = member else { return };
         if present {
-            self.sum.add(print)
+            self.sum.add(print);
         } else {
-            self.sum.take(print)
+            self.sum.take(print);
         }
         let linked = u64::from(entry.linked);
         self.linked = if present { self.linked + linked } else { self.linked.saturating_sub(linked) };
