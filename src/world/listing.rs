@@ -194,3 +194,45 @@ pub(super) fn read_rules(path: &Path) -> String {
         Err(_) => String::new(),
     }
 }
+
+/// Whether a folder looks as it is held to be: the same names, kinds and inodes, and the same stats where bytes count. With
+/// `bytes`, files are read as well.
+pub(super) fn glance_at(
+    folder: &Path,
+    held: &std::collections::BTreeMap<OsString, Entry>,
+    bytes: bool,
+    options: &LookOptions,
+) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(dir) = rustix::fs::open(folder, flags, Mode::empty()).map(File::from) else { return false };
+    let order = Order::default();
+    let looking = Looking { folder, order: &order, options, dir: &dir };
+    let Ok(names) = looking.names() else { return false };
+    let same_names = names.iter().eq(held.keys());
+    same_names && held.iter().all(|(name, entry)| looking.is_as_held(name, entry, bytes))
+}
+
+impl Looking<'_> {
+    fn is_as_held(&self, name: &OsStr, held: &Entry, bytes: bool) -> bool {
+        // What could not be told then need not be told now.
+        if held.doubt.is_some() {
+            return true;
+        }
+        let Ok(stat) = self.stat(name) else { return false };
+        let path = self.folder.join(name);
+        let read = || match look::look(&path, &[], None, self.options) {
+            Found::File(file) => held.digest == Some(file.digest),
+            Found::Unknown(_) => true,
+            _ => false,
+        };
+        match (held.kind, &held.stat) {
+            (EntryKind::File, Some(known)) => (!bytes && *known == look::stat_of(&stat)) || read(),
+            (EntryKind::Link, _) => self.entry(name).is_some_and(|now| now.digest == held.digest),
+            // Which file has the name does not matter to those who count names only.
+            (EntryKind::File, None) => {
+                FileType::from_raw_mode(u32::from(stat.stx_mode)) == FileType::RegularFile
+            }
+            _ => look::inode_of(&stat) == held.inode,
+        }
+    }
+}

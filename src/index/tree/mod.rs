@@ -213,6 +213,12 @@ impl Grove {
         self.pending
     }
 
+    /// Which inode a folder is, if it was looked at and nothing has happened there since.
+    pub(super) fn settled_folder(&self, id: SourceId) -> Option<Inode> {
+        let folder = self.folders.get(&id)?;
+        folder.inode.filter(|_| folder.stamp.is_none() && folder.doubt.is_none() && !folder.trees.is_empty())
+    }
+
     /// Folders that are in no tree any more, since the last time.
     pub(super) fn take_released(&mut self) -> Vec<SourceId> {
         std::mem::take(&mut self.released)

@@ -50,7 +50,7 @@ impl Names {
 }
 
 /// What a look at a folder must know.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Order {
     /// Which names.
     pub names: Names,
