@@ -7,7 +7,7 @@ use super::found::Found;
 use super::row::{Row, SessionNo};
 use super::shelf::{mark_key, source_key};
 use super::storage::{SourceState, Storage, StorageError, Table};
-use super::tree::Entry;
+use super::tree::{Entry, Views};
 use super::{Index, KeyKind, SourceId, SourceKey, id_of, pack};
 use crate::index::freshness::Freshness;
 use crate::index::row::Mark;
@@ -25,6 +25,8 @@ pub struct Held {
     pub found: Found,
     /// What is in it, where it is a folder of trees.
     pub entries: BTreeMap<OsString, Entry>,
+    /// Which of its names matter.
+    pub views: Views,
 }
 
 /// What is held to be true of one row.
@@ -76,7 +78,8 @@ impl<S: Storage> Index<S> {
                 Some(_) => return Ok(None),
             }
         };
-        Ok(Some(Held { source, key: state.key, found, entries }))
+        let views = self.views(source);
+        Ok(Some(Held { source, key: state.key, found, entries, views }))
     }
 
     /// How many sources there are to go through.

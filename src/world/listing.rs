@@ -8,7 +8,7 @@ use super::look::{self, LookOptions};
 use super::watch::Unarmed;
 use crate::index::found::{Found, Inode};
 use crate::index::freshness::Doubt;
-use crate::index::tree::{Entry, EntryKind, Listing, Order};
+use crate::index::tree::{Entry, EntryKind, Listing, Order, Views};
 use rustix::fs::{Dir, FileType, Mode, OFlags, Statx};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -51,7 +51,7 @@ pub(super) fn list(
         return Err(Unarmed::Moved);
     }
     let listing = Looking { folder, order, options, dir: &opened };
-    let names = if order.names.all {
+    let mut names = if order.names.all {
         match listing.names() {
             Ok(names) => names,
             Err(_) => return Ok(Err(Found::Unknown(Doubt::Unreadable))),
@@ -59,12 +59,13 @@ pub(super) fn list(
     } else {
         order.names.these.clone()
     };
+    let rules = order.names.all || names.contains(OsStr::new(".gitignore"));
+    names.retain(|name| order.views.care_for(name));
     let linked: Vec<PathBuf> =
         names.iter().filter(|name| listing.is_linked(name)).map(|name| folder.join(name)).collect();
     if !linked.is_empty() || order.names.all {
         armed.arm(&linked, order.names.all)?;
     }
-    let rules = names.contains(OsStr::new(".gitignore")) || order.names.all;
     let gitignore = rules.then(|| read_rules(&folder.join(".gitignore")));
     let entries = names.into_iter().map(|name| (listing.entry(&name), name));
     let entries = entries.map(|(entry, name)| (name, entry)).collect();
@@ -140,7 +141,7 @@ impl Looking<'_> {
             digest: None,
             doubt: None,
         };
-        if !self.order.wants_bytes(self.folder, name) {
+        if !self.order.views.want_bytes(name) {
             return Some(bare);
         }
         let names = &self.order.names;
@@ -200,6 +201,7 @@ pub(super) fn read_rules(path: &Path) -> String {
 pub(super) fn glance_at(
     folder: &Path,
     held: &std::collections::BTreeMap<OsString, Entry>,
+    views: &Views,
     bytes: bool,
     options: &LookOptions,
 ) -> bool {
@@ -208,8 +210,13 @@ pub(super) fn glance_at(
     let order = Order::default();
     let looking = Looking { folder, order: &order, options, dir: &dir };
     let Ok(names) = looking.names() else { return false };
-    let same_names = names.iter().eq(held.keys());
-    same_names && held.iter().all(|(name, entry)| looking.is_as_held(name, entry, bytes))
+    let cared_for = |name: &&OsString| views.care_for(name);
+    let same_names = names.iter().filter(cared_for).eq(held.keys().filter(cared_for));
+    same_names
+        && held
+            .iter()
+            .filter(|(name, _)| cared_for(name))
+            .all(|(name, entry)| looking.is_as_held(name, entry, bytes))
 }
 
 impl Looking<'_> {

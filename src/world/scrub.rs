@@ -52,7 +52,7 @@ const BYTES_EVERY: u64 = 8;
 fn is_so(held: &Held, pass: u64, options: &LookOptions) -> bool {
     let bytes = (held.source.0 + pass).is_multiple_of(BYTES_EVERY);
     match (&held.key.kind, &held.found) {
-        (KeyKind::Folder, _) => glance_at(&held.key.path, &held.entries, bytes, options),
+        (KeyKind::Folder, _) => glance_at(&held.key.path, &held.entries, &held.views, bytes, options),
         (KeyKind::Path, Found::File(file)) if !bytes && look::has_stat(&file.canonical, &file.stat) => true,
         _ => looks_alike(&super::rescan(&check(held), options), &held.found),
     }

@@ -19,7 +19,7 @@ pub mod sieve;
 mod sum;
 
 pub use entry::{Entry, EntryKind, Listing, Root};
-pub use order::{Names, Order};
+pub use order::{Names, Order, Views};
 pub use sum::Print;
 
 pub(super) use changes::Past;
