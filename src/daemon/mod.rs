@@ -11,6 +11,7 @@ mod folders;
 mod handle;
 mod holders;
 mod log;
+mod paranoid;
 mod patience;
 mod request;
 mod server;
@@ -99,6 +100,7 @@ pub(crate) struct Daemon {
     config_file: Option<PathBuf>,
     started: Instant,
     holders: Holders,
+    cross_checks: paranoid::CrossChecks,
     subscribers: Arc<Subscribers>,
     stop: watch::Sender<Command>,
 }
@@ -115,9 +117,11 @@ impl Daemon {
     /// Reads the configuration again. A bad file is refused and the old one stays. Returns the keys that differ from
     /// those the daemon was started with and count from the next start only.
     fn reload(&self) -> Result<Vec<&'static str>, crate::config::ConfigError> {
-        let config = Config::load(self.config_file.as_deref())?;
+        let mut config = Config::load(self.config_file.as_deref())?;
         let kept = self.started_with.kept_until_restart(&config);
         self.log.configure(config.log.sync, Duration::from_millis(config.log.sync_interval_ms));
+        // It may have been asked for on the command line.
+        config.verify.paranoid = self.started_with.verify.paranoid;
         *self.config.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(config);
         tracing::info!(at_next_start = ?kept, "configuration reloaded");
         Ok(kept)
@@ -196,6 +200,7 @@ async fn live(
         config_file,
         started: Instant::now(),
         holders: Holders::default(),
+        cross_checks: paranoid::CrossChecks::default(),
         subscribers,
         stop: stop.clone(),
     });

@@ -14,6 +14,7 @@ pub mod pack;
 mod amend;
 mod register;
 pub mod row;
+pub mod scrub;
 mod shelf;
 mod settle;
 pub mod storage;

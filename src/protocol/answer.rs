@@ -185,6 +185,13 @@ pub struct Health<'answer> {
     pub subscribers: usize,
     /// Gaps since start.
     pub gaps: u64,
+    /// Changes that the scrub found and no event had announced.
+    pub missed_events: u64,
+    /// How often the scrub has gone through everything since start.
+    pub scrub_passes: u64,
+    /// Decisions compared with the disk; only in paranoid mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paranoid: Option<Paranoid>,
     /// Why the last gap began.
     pub last_gap: Option<&'answer str>,
     /// How the decision log reaches the disk.
@@ -203,6 +210,17 @@ pub struct Subscribed<'answer> {
     /// The only session that is told of, where one was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<&'answer str>,
+}
+
+/// What the paranoid mode found.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Paranoid {
+    /// Decisions that were compared with the disk.
+    pub made: u64,
+    /// Those where the world moved meanwhile.
+    pub inconclusive: u64,
+    /// Rows of which index and disk said different things.
+    pub differences: u64,
 }
 
 /// `log.read`

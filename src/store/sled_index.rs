@@ -199,6 +199,21 @@ impl Storage for SledIndex {
         }
         Ok(())
     }
+
+    fn scan_from(
+        &self,
+        table: Table,
+        from: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StorageError> {
+        for entry in self.tree(table).range(from..) {
+            let (key, sealed) = entry.map_err(|error| failed("scan", table, error))?;
+            if !each(&key, open_seal(table, &key, &sealed)?) {
+                break;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The checksum covers the key too: a value under the wrong key is as wrong as a wrong value.

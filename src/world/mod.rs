@@ -11,9 +11,11 @@ mod listing;
 mod marks;
 mod mounts;
 mod opening;
+pub mod plain;
 pub mod probe;
 mod roots;
 pub mod route;
+mod scrub;
 mod verify;
 mod watch;
 
@@ -28,6 +30,7 @@ use cookie::{Cookies, Dividers};
 use look::LookOptions;
 use mounts::Mounts;
 use route::{End, resolve};
+use scrub::Scrubber;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -78,6 +81,7 @@ pub enum WorldError {
 pub struct World {
     // First: its threads use all the others.
     verifiers: Verifiers,
+    scrubber: Scrubber,
     arms: Arc<Arms>,
     board: Arc<Board>,
     cookies: Cookies,
@@ -119,7 +123,8 @@ impl World {
             options: options.look.clone(),
         };
         let verifiers = Verifiers::start(options.threads, eyes).map_err(WorldError::Threads)?;
-        Ok(Self { verifiers, arms, board, cookies, dividers, mounts, folder, blind })
+        let scrubber = Scrubber::start(&board, &options.look).map_err(WorldError::Threads)?;
+        Ok(Self { verifiers, scrubber, arms, board, cookies, dividers, mounts, folder, blind })
     }
 
     /// Why there is no watcher.
@@ -137,6 +142,11 @@ impl World {
         checks.iter().for_each(|check| marks.follow(check.source));
         drop(marks);
         self.verifiers.submit(checks, urgent);
+    }
+
+    /// Has what is held looked at again, without an event. What looks different comes in a later batch.
+    pub fn scrub(&self, held: Vec<crate::index::scrub::Held>, pass: u64) {
+        self.scrubber.submit(held, pass);
     }
 
     /// Ends the watches that nobody else needs.

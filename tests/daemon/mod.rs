@@ -9,6 +9,7 @@ mod refute;
 mod register;
 mod reload;
 mod restart;
+mod scrub;
 mod sessions;
 mod shutdown;
 mod status;

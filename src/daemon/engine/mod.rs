@@ -4,6 +4,7 @@
 //! served after a cookie made later than the request has come back; one cookie serves everybody who waits for it.
 
 mod pushing;
+mod scrubbing;
 mod waiting;
 
 use super::Fatal;
@@ -24,6 +25,7 @@ use crate::store::record::{Record, settled};
 use crate::store::sled_index::SledIndex;
 use crate::store::syncer::Synced;
 use crate::world::{Batch, World};
+use scrubbing::Scrub;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -54,6 +56,7 @@ pub(super) struct Engine {
     /// Longer after every time that brought nothing: a limit that is reached stays so for hours.
     retry_after: Duration,
     retry_at: Option<Instant>,
+    scrub: Scrub,
     stopping: bool,
     /// Why the index may not be read any more.
     failed: Option<String>,
@@ -64,6 +67,10 @@ pub(super) struct Engine {
 pub(super) struct Health {
     pub(super) gaps: u64,
     pub(super) last_gap: Option<String>,
+    /// Changes that the scrub found and no event had announced.
+    pub(super) missed_events: u64,
+    /// How often the scrub has begun again from the first source.
+    pub(super) scrub_passes: u64,
     /// Why nothing can be seen at the moment.
     pub(super) blind: Option<String>,
 }
@@ -100,6 +107,7 @@ impl Engine {
             retry,
             retry_after: retry,
             retry_at: None,
+            scrub: Scrub::new(Duration::from_secs(config.verify.scrub_pass_s)),
             stopping: false,
             failed: None,
         };
@@ -174,7 +182,11 @@ impl Engine {
         if !batch.stirred.is_empty() {
             self.index.stir(batch.stirred.iter().map(|(&folder, names)| (folder, names.clone())))?;
         }
+        for held in &batch.differing {
+            self.suspect_missed(held.clone());
+        }
         if !batch.answers.is_empty() {
+            self.scrub.begin();
             if batch.answers.iter().any(|answer| answer.found.is_unsure()) {
                 self.retry_at.get_or_insert(Instant::now() + self.retry_after);
             }
@@ -218,7 +230,7 @@ impl Engine {
     }
 
     /// Events were, or may have been, lost: a new epoch, everything suspect, every watch made again.
-    fn begin_epoch(&mut self, why: &str) -> Result<(), StorageError> {
+    pub(super) fn begin_epoch(&mut self, why: &str) -> Result<(), StorageError> {
         let epoch = clock::new_epoch();
         tracing::warn!(%epoch, why, "gap");
         self.health.gaps += 1;

@@ -3,6 +3,7 @@
 use super::{Answer, Daemon, no_session};
 use crate::daemon::clock;
 use crate::daemon::handle::Need;
+use crate::daemon::paranoid::cross_check;
 use crate::decision::{self, Decision};
 use crate::index::view::{Listed, View};
 use crate::protocol::admission::Refused;
@@ -34,6 +35,9 @@ pub(super) async fn decide(daemon: &Daemon, ask: Decide, began: Instant) -> Answ
     let held_by = daemon.holders.other(session.as_str(), ask.holder.map(|holder| holder.pid));
     let goal = ask.goal.map(convert::goal).transpose()?;
     let deadline = daemon.config().deadline(ask.deadline_ms);
+    if daemon.config().verify.paranoid {
+        cross_check(daemon, &session, deadline).await?;
+    }
     let mut view = seen(daemon, &session, listed, deadline).await?;
     if let Some(goal) = goal {
         view.head.goal = goal;

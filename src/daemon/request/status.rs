@@ -5,13 +5,14 @@ use crate::daemon::handle::{Need, Sight};
 use crate::index;
 use crate::index::freshness::Freshness;
 use crate::index::view::{Line, Listed, View};
-use crate::protocol::answer::{Coverage, Health, SessionStatus, to_json};
+use crate::protocol::answer::{Coverage, Health, Paranoid, SessionStatus, to_json};
 use crate::protocol::convert;
 use crate::protocol::path::WirePath;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::report::{ClockOut, row};
 use crate::protocol::request::Status;
 use crate::session::SessionId;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 pub(super) async fn status(daemon: &Daemon, ask: Status) -> Answer {
@@ -66,6 +67,7 @@ async fn of_daemon(daemon: &Daemon) -> Answer {
     let state = WirePath(daemon.folders.state.clone());
     let subscribers = daemon.subscribers.len();
     let uptime_s = daemon.started.elapsed().as_secs();
+    let paranoid = daemon.config().verify.paranoid.then(|| paranoid(daemon));
     let health = daemon.engine.when(Need::Barrier, deadline, move |engine, sight| {
         let mut problems = engine.problems();
         if sight == Sight::Blind {
@@ -84,6 +86,9 @@ async fn of_daemon(daemon: &Daemon) -> Answer {
             events: engine.world.events(),
             subscribers,
             gaps: engine.health.gaps,
+            missed_events: engine.health.missed_events,
+            scrub_passes: engine.health.scrub_passes,
+            paranoid,
             last_gap: engine.health.last_gap.as_deref(),
             log_sync,
             state,
@@ -91,4 +96,13 @@ async fn of_daemon(daemon: &Daemon) -> Answer {
         }))
     });
     health.await?
+}
+
+fn paranoid(daemon: &Daemon) -> Paranoid {
+    let checks = &daemon.cross_checks;
+    Paranoid {
+        made: checks.made.load(Ordering::Relaxed),
+        inconclusive: checks.inconclusive.load(Ordering::Relaxed),
+        differences: checks.differences.load(Ordering::Relaxed),
+    }
 }

@@ -35,9 +35,19 @@ impl<S: Storage> Index<S> {
             return Ok(());
         }
         let trees = folder.trees.clone();
+        let Some(names) = self.of_concern(id, names) else { return Ok(()) };
         let stamp = self.next_stamp();
         self.grove.queue(id, names, stamp);
         trees.into_iter().try_for_each(|tree| self.wait(tree, id, false))
+    }
+
+    /// Those of the names that some tree cares for. The rules of a `.gitignore` count whoever counts the file.
+    fn of_concern(&self, id: SourceId, mut names: Names) -> Option<Names> {
+        if !names.these.is_empty() {
+            let views = self.views(id);
+            names.these.retain(|name| name == ".gitignore" || views.care_for(name));
+        }
+        (names.all || !names.these.is_empty()).then_some(names)
     }
 
     /// Looks again at the folders of a tree that leave it in doubt.

@@ -19,7 +19,7 @@ pub mod sieve;
 mod sum;
 
 pub use entry::{Entry, EntryKind, Listing, Root};
-pub use order::{Names, Order};
+pub use order::{Names, Order, Views};
 pub use sum::Print;
 
 pub(super) use changes::Past;
@@ -133,9 +133,9 @@ impl Tree {
     fn count(&mut self, member: Option<(&Entry, Print)>, present: bool) {
         let Some((entry, print)) = member else { return };
         if present {
-            self.sum.add(print)
+            self.sum.add(print);
         } else {
-            self.sum.take(print)
+            self.sum.take(print);
         }
         let linked = u64::from(entry.linked);
         self.linked = if present { self.linked + linked } else { self.linked.saturating_sub(linked) };
@@ -211,6 +211,12 @@ impl Grove {
     /// How many folders are to be looked at.
     pub(super) fn pending_len(&self) -> usize {
         self.pending
+    }
+
+    /// Which inode a folder is, if it was looked at and nothing has happened there since.
+    pub(super) fn settled_folder(&self, id: SourceId) -> Option<Inode> {
+        let folder = self.folders.get(&id)?;
+        folder.inode.filter(|_| folder.stamp.is_none() && folder.doubt.is_none() && !folder.trees.is_empty())
     }
 
     /// Folders that are in no tree any more, since the last time.

@@ -10,6 +10,7 @@
 
 use super::filesystem::Kind;
 use crate::index::found::Inode;
+use crate::index::scrub::Held;
 use crate::index::tree::Names;
 use crate::index::{Depth, Settled, SourceId};
 use openings::Openings;
@@ -39,6 +40,8 @@ pub struct Batch {
     pub answers: Vec<Settled>,
     /// Cookies that came back.
     pub cookies: Vec<usize>,
+    /// What looked different although nothing was heard.
+    pub differing: Vec<Held>,
 }
 
 impl Batch {
@@ -48,6 +51,7 @@ impl Batch {
             && self.stirred.is_empty()
             && self.answers.is_empty()
             && self.cookies.is_empty()
+            && self.differing.is_empty()
     }
 }
 
@@ -141,6 +145,10 @@ impl Marks {
         if self.followed.contains(&answer.source) {
             self.batch.answers.push(answer);
         }
+    }
+
+    pub(super) fn differ(&mut self, differing: Vec<Held>) {
+        self.batch.differing.extend(differing);
     }
 
     pub(super) fn follow(&mut self, source: SourceId) {
