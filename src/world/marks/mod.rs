@@ -70,6 +70,8 @@ pub(super) struct Marks {
     openings: Openings,
     /// Where sources that are gone went, as events told it.
     renames: HashMap<SourceId, PathBuf>,
+    /// Where sources that are gone stood. A look may find that before the event that tells where to is heard.
+    gone: HashMap<SourceId, PathBuf>,
     /// Sources on overlayfs.
     overlaid: HashSet<SourceId>,
     /// Sources on filesystems that do not report.
@@ -313,7 +315,13 @@ impl Marks {
             armed.ends += u32::from(new.end.as_ref() == Some(path));
         }
         let kept: HashSet<PathBuf> = new.lookups.iter().cloned().collect();
+        let is_there = new.end.is_some();
         let old = self.bound.insert(source, new);
+        match old.as_ref().and_then(|old| old.end.clone()) {
+            _ if is_there => drop(self.gone.remove(&source)),
+            Some(stood) => drop(self.gone.insert(source, stood)),
+            None => {}
+        }
         Some(old.map_or_else(Vec::new, |old| self.unbind(source, &old, &kept)))
     }
 
@@ -324,6 +332,7 @@ impl Marks {
         self.openings.unfollow(source);
         self.ground(source, Kind::Local);
         self.renames.remove(&source);
+        self.gone.remove(&source);
         self.batch.stirred.remove(&source);
         let Some(old) = self.bound.remove(&source) else { return Vec::new() };
         self.unbind(source, &old, &HashSet::new())

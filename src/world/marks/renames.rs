@@ -15,9 +15,12 @@ impl Marks {
             }
         }
         for source in self.interests.get(from.as_os_str().as_bytes()).into_iter().flatten() {
-            let end = self.bound.get(source).and_then(|bound| bound.end.as_deref());
+            let end = self.bound.get(source).and_then(|bound| bound.end.as_ref());
             if let Some(to) = end.and_then(|end| moved(end, from, to)) {
                 self.renames.insert(*source, to);
+            } else if let Some(to) = self.gone.get(source).and_then(|stood| moved(stood, from, to)) {
+                // What was told before is followed above.
+                self.renames.entry(*source).or_insert(to);
             }
         }
     }
