@@ -72,7 +72,7 @@ fn everything_may_change_while_the_daemon_is_down() {
             |path| {
                 fs::rename(path, path.with_extension("y"))
                     .and_then(|()| std::os::unix::fs::symlink("link.y", path))
-                    .expect("a link")
+                    .expect("a link");
             },
             "fresh",
         ),
