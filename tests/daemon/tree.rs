@@ -270,3 +270,24 @@ fn what_no_tree_counts_may_change_without_end() {
     let report = decide(&daemon, "s");
     assert_eq!((cause(&report, "all"), cause(&report, "docs")), ("content".to_owned(), "content".to_owned()));
 }
+
+#[test]
+fn an_index_made_again_from_the_journal_still_knows_what_the_trees_were() {
+    for (what, deed, causes) in CASES {
+        let place = Place::new();
+        planted(&place);
+        let daemon = Daemon::start(&place.home);
+        let results = filters();
+        register(&daemon, &place, "s", &json!(results));
+        daemon.stop();
+        fs::remove_dir_all(place.home.join("state/index")).unwrap();
+        deed(&place.root);
+        let daemon = Daemon::start(&place.home);
+        let report = decide(&daemon, "s");
+        for (result, expected) in results.iter().zip(causes) {
+            let id = result["id"].as_str().unwrap();
+            // Which paths changed is not known any more, only that some did.
+            assert_eq!(cause(&report, id) == "fresh", *expected == "fresh", "{what}: {id} in {report:#}");
+        }
+    }
+}
