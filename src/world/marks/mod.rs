@@ -351,7 +351,10 @@ impl Marks {
         if let Some(folder) = &old.folder
             && self.bound.get(&source).is_none_or(|bound| bound.folder != old.folder)
         {
-            self.folders.remove(folder.as_os_str().as_bytes());
+            let key = folder.as_os_str().as_bytes();
+            if self.folders.get(key) == Some(&source) {
+                self.folders.remove(key);
+            }
         }
         let mut unused = Vec::new();
         for path in &old.arms {
