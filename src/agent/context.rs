@@ -230,6 +230,7 @@ fn invariant(name: &str, source: Source) -> Belief {
         source,
         digest: None,
         content: None,
+        lf_digest: None,
         encoding: None,
         stat: None,
     }

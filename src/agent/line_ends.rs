@@ -3,6 +3,8 @@
 //! Agents show files with normalised line ends and without a byte order mark (measured: not one carriage return in
 //! 6,906 contents, a Windows repository among them). A file whose bytes differ only in that is the file they saw.
 
+use crate::session::line_ends::normalised;
+
 /// How far a file had to be normalised to be what the agent saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rung {
@@ -34,14 +36,7 @@ pub(super) fn same(seen: &[u8], disk: &[u8]) -> Option<Rung> {
 }
 
 fn normalise(bytes: &[u8]) -> Vec<u8> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let mut normalised = Vec::with_capacity(bytes.len());
-    for (at, &byte) in bytes.iter().enumerate() {
-        if byte != b'\r' || bytes.get(at + 1) != Some(&b'\n') {
-            normalised.push(byte);
-        }
-    }
-    normalised
+    normalised(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes))
 }
 
 fn trimmed(bytes: &[u8]) -> &[u8] {

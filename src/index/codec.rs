@@ -53,8 +53,8 @@ pack_enum!(Found {
 });
 pack_struct!(Stat { dev, ino, size, mode, mtime_ns, ctime_ns, mount });
 pack_struct!(Inode { dev, ino });
-pack_struct!(FileFound { digest, also, stat, racy, canonical });
-pack_struct!(LinesFound { digest, elsewhere, canonical });
+pack_struct!(FileFound { digest, also, lf, stat, racy, canonical });
+pack_struct!(LinesFound { digest, elsewhere, sought, canonical });
 pack_struct!(TreeFound { digest, members, version });
 pack_struct!(SourceKey { kind, path });
 pack_struct!(SourceState { key, found, readers, wanted, version });
@@ -71,6 +71,7 @@ pack_struct!(Row {
     source,
     source_id,
     baseline,
+    lf,
     ever_fresh,
     refuted,
     as_of,

@@ -29,6 +29,7 @@ pub use codec::FORMAT;
 pub use register::{Refutation, RegisterError, Registered};
 
 use crate::session::SessionId;
+use crate::session::context::Seen;
 use crate::session::digest::Algorithm;
 use crate::session::source::{Filter, LineRange};
 use clock::Clock;
@@ -97,6 +98,8 @@ pub struct Check {
     pub depth: Depth,
     /// Algorithms wanted beside BLAKE3.
     pub wanted: Vec<Algorithm>,
+    /// What readers saw, where the look must know it: it tells where the same lines stand now.
+    pub sought: Vec<Seen>,
     /// A reading from before a restart that an equal stat may confirm.
     pub known: Option<FileFound>,
     /// What a look at a folder must know.
@@ -319,7 +322,7 @@ impl<S: Storage> Index<S> {
         let mut checks = Vec::new();
         for (source, depth) in moved {
             if let Some(state) = self.shelf.get::<SourceState>(Table::Sources, &source_key(source))? {
-                checks.push(self.suspect(source, &state, depth));
+                checks.push(self.suspect(source, &state, depth)?);
                 if self.grove.trees.contains_key(&source) {
                     self.stir_doubtful(source)?;
                 }
@@ -328,7 +331,12 @@ impl<S: Storage> Index<S> {
         Ok(checks)
     }
 
-    fn suspect(&mut self, source: SourceId, state: &SourceState, depth: Depth) -> Check {
+    fn suspect(
+        &mut self,
+        source: SourceId,
+        state: &SourceState,
+        depth: Depth,
+    ) -> Result<Check, StorageError> {
         self.stamp += 1;
         let stamp = Stamp(self.stamp);
         let depth = match self.pending.get(&source) {
@@ -343,8 +351,27 @@ impl<S: Storage> Index<S> {
             }
         };
         self.pending.insert(source, Pending { stamp, depth });
-        let (key, wanted) = (state.key.clone(), state.wanted.clone());
-        Check { source, stamp, key, depth, wanted, known: None, order: None }
+        self.check(source, state, Pending { stamp, depth })
+    }
+
+    fn check(&self, source: SourceId, state: &SourceState, pending: Pending) -> Result<Check, StorageError> {
+        let Pending { stamp, depth } = pending;
+        let (key, wanted, sought) = (state.key.clone(), state.wanted.clone(), self.sought(state)?);
+        Ok(Check { source, stamp, key, depth, wanted, sought, known: None, order: None })
+    }
+
+    /// What readers saw, each once.
+    fn sought(&self, state: &SourceState) -> Result<Vec<Seen>, StorageError> {
+        let mut sought = Vec::new();
+        if !matches!(state.key.kind, KeyKind::Lines(_)) {
+            return Ok(sought);
+        }
+        for &(session, no) in &state.readers {
+            let row = self.shelf.peek(session, no)?;
+            let seen = row.and_then(|row| row.baseline.seen().cloned());
+            sought.extend(seen.filter(|seen| !sought.contains(seen)));
+        }
+        Ok(sought)
     }
 
     /// Events were, or may have been, lost: a new epoch begins and everything is suspect.
@@ -357,7 +384,7 @@ impl<S: Storage> Index<S> {
             if state.key.kind == KeyKind::Folder {
                 self.stir_folder(source, Names::all(true))?;
             } else {
-                checks.push(self.suspect(source, &state, Depth::Names));
+                checks.push(self.suspect(source, &state, Depth::Names)?);
             }
         }
         Ok(checks)
@@ -374,16 +401,7 @@ impl<S: Storage> Index<S> {
         let Some(state) = self.shelf.get::<SourceState>(Table::Sources, &source_key(source))? else {
             return Ok(None);
         };
-        let Pending { stamp, depth } = *pending;
-        Ok(Some(Check {
-            source,
-            stamp,
-            key: state.key,
-            depth,
-            wanted: state.wanted,
-            known: None,
-            order: None,
-        }))
+        self.check(source, &state, *pending).map(Some)
     }
 
     /// The sources that a session is still waiting for.

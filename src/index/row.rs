@@ -3,6 +3,7 @@
 use super::SourceId;
 use super::freshness::Freshness;
 use crate::session::context::Seen;
+use crate::session::digest::Digest;
 use crate::session::moment::Moment;
 use crate::session::source::Source;
 use std::path::PathBuf;
@@ -73,6 +74,8 @@ pub struct Row {
     pub source_id: Option<SourceId>,
     /// What it is compared with.
     pub baseline: Baseline,
+    /// BLAKE3 of what it is compared with, every CR LF read as LF; `None` while nobody has told.
+    pub lf: Option<Digest>,
     /// It was verified equal at least once since it was registered.
     pub ever_fresh: bool,
     /// A client said that it failed in use.

@@ -7,6 +7,7 @@ use super::shelf::{mark_key, source_key};
 use super::storage::{SourceState, Storage, StorageError, Summary, Table};
 use super::{Change, Index, Looked, Outcome, Settled, view};
 use crate::session::context::Seen;
+use crate::session::digest::Digest;
 use crate::session::moment::Moment;
 
 impl<S: Storage> Index<S> {
@@ -77,14 +78,18 @@ impl<S: Storage> Index<S> {
         let Some(row) = self.shelf.held_row(session, no)? else { return Ok(()) };
         let awaited = row.baseline == Baseline::Awaited;
         let mut freshness = judge(row, found);
-        if awaited || (freshness == Freshness::Fresh && !row.ever_fresh) {
+        let lf = lf_of(found).filter(|_| row.lf.is_none());
+        if awaited || (freshness == Freshness::Fresh && (!row.ever_fresh || lf.is_some())) {
             let mut row = row.clone();
             if awaited {
                 row.baseline = adopt(&row.source, found);
                 freshness = judge(&row, found);
                 outcome.adopted.push((session, no));
             }
-            row.ever_fresh |= freshness == Freshness::Fresh;
+            if freshness == Freshness::Fresh {
+                row.ever_fresh = true;
+                row.lf = row.lf.or(lf);
+            }
             if let (Freshness::Fresh, Found::Tree(tree)) = (freshness, found) {
                 row.as_of = Some(tree.version);
                 self.grove.speak(row.source_id, tree.version);
@@ -154,6 +159,14 @@ impl Summary {
         if row.critical && mark.freshness != Freshness::Fresh {
             step(&mut self.critical);
         }
+    }
+}
+
+/// The digest of a file's text whichever way its lines end.
+fn lf_of(found: &Found) -> Option<Digest> {
+    match found {
+        Found::File(file) => Some(file.lf_digest()),
+        _ => None,
     }
 }
 

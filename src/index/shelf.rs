@@ -96,6 +96,14 @@ impl<S: Storage> Shelf<S> {
         Ok(self.hold(session, row)?.rows.iter().find(|found| found.no == row))
     }
 
+    /// One row as this step has made it so far, held or stored.
+    pub(super) fn peek(&self, session: SessionNo, row: RowNo) -> Result<Option<Row>, StorageError> {
+        match self.held.get(&chunk_key(session, row)) {
+            Some(held) => Ok(held.rows.iter().find(|found| found.no == row).cloned()),
+            None => self.row(session, row),
+        }
+    }
+
     /// Replaces or adds one row.
     pub(super) fn put_row(&mut self, session: SessionNo, row: Row) -> Result<(), StorageError> {
         let held = self.hold(session, row.no)?;

@@ -39,8 +39,22 @@ static BIG_FILE: Mutex<()> = Mutex::new(());
 /// Looks at what stands at a canonical path. `known` is an earlier reading that an equal stat confirms.
 #[must_use]
 pub fn look(path: &Path, wanted: &[Algorithm], known: Option<&FileFound>, options: &LookOptions) -> Found {
+    look_beside(path, wanted, known, options, &mut |_, _| Ok(()))
+}
+
+/// Reads something more from the open file of a given size, in the same look: what it reads held still if the look says so.
+pub(super) type Beside<'look> = dyn FnMut(&File, u64) -> std::io::Result<()> + 'look;
+
+/// The same, with something more read from the file.
+pub(super) fn look_beside(
+    path: &Path,
+    wanted: &[Algorithm],
+    known: Option<&FileFound>,
+    options: &LookOptions,
+    beside: &mut Beside<'_>,
+) -> Found {
     for _ in 0..TRIES {
-        match look_once(path, wanted, known, options) {
+        match look_once(path, wanted, known, options, beside) {
             Ok(Some(found)) => return found,
             Ok(None) => {}
             Err(error) => return found_of(error, path),
@@ -54,6 +68,7 @@ fn look_once(
     wanted: &[Algorithm],
     known: Option<&FileFound>,
     options: &LookOptions,
+    beside: &mut Beside<'_>,
 ) -> rustix::io::Result<Option<Found>> {
     let begun_ns = realtime_ns();
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -74,13 +89,16 @@ fn look_once(
     let Ok(digests) = digest::stream(&file, stat.size, wanted) else {
         return Ok(Some(Found::Unknown(Doubt::Unreadable)));
     };
+    if beside(&file, stat.size).is_err() {
+        return Ok(Some(Found::Unknown(Doubt::Unreadable)));
+    }
     if stat_of(&statx(&file)?) != stat || digests.bytes_read != stat.size {
         return Ok(None);
     }
     let slack = if kind == FsKind::Local { options.racy_local_ns } else { options.racy_other_ns };
     let racy = stat.mtime_ns.max(stat.ctime_ns) >= begun_ns - slack;
-    let (digest, also) = (digests.blake3, digests.also);
-    Ok(Some(Found::File(FileFound { digest, also, stat, racy, canonical: path.to_owned() })))
+    let (digest, also, lf) = (digests.blake3, digests.also, digests.lf);
+    Ok(Some(Found::File(FileFound { digest, also, lf, stat, racy, canonical: path.to_owned() })))
 }
 
 fn found_of(error: rustix::io::Errno, path: &Path) -> Found {

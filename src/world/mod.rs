@@ -6,6 +6,8 @@
 pub mod digest;
 pub mod look;
 mod cookie;
+mod lf;
+mod lines;
 mod listing;
 mod marks;
 mod mounts;
@@ -182,7 +184,7 @@ pub fn rescan(check: &Check, options: &LookOptions) -> Looked {
         KeyKind::Head => head_found(probe::git::head(&check.key.path).head),
         KeyKind::Path | KeyKind::Lines(_) | KeyKind::Schema | KeyKind::Folder => {
             match resolve(&check.key.path).end {
-                End::Something(path) => look::look(&path, &check.wanted, None, options),
+                End::Something(path) => verify::look_at(&path, check, options),
                 End::Nothing => Found::Missing,
                 End::Denied => Found::Unknown(Doubt::Unreadable),
             }

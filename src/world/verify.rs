@@ -3,6 +3,7 @@
 //! A change between arming and looking sends an event, and the event makes the source suspect again with a later
 //! stamp; so whatever an answer says is either true or overtaken.
 
+use super::lines;
 use super::listing::{self, Armed};
 use super::look::{LookOptions, is_unwatchable, look};
 use super::marks::Bound;
@@ -15,7 +16,7 @@ use crate::index::freshness::Doubt;
 use crate::index::{Check, Depth, KeyKind, Looked, Settled, SourceId, Stamp};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// How often a path that will not hold still is resolved before its source counts as unsettled.
@@ -156,11 +157,11 @@ impl Shared {
     }
 
     fn answer(&self, check: &Check) -> Looked {
-        if check.depth == Depth::Bytes && check.key.kind == KeyKind::Path {
+        if check.depth == Depth::Bytes {
             // An arm that failed or was lost is renewed below before anything is believed.
             let end = self.board.marks().armed_end(check.source);
             if let Some(path) = end {
-                return look(&path, &check.wanted, None, &self.options).into();
+                return look_at(&path, check, &self.options).into();
             }
         }
         for _ in 0..TRIES {
@@ -205,7 +206,7 @@ impl Shared {
 
     fn look_along(&self, check: &Check, route: &Route) -> Found {
         match &route.end {
-            End::Something(path) => look(path, &check.wanted, check.known.as_ref(), &self.options),
+            End::Something(path) => look_at(path, check, &self.options),
             End::Nothing => Found::Missing,
             End::Denied => Found::Unknown(Doubt::Unreadable),
         }
@@ -239,6 +240,18 @@ impl Armed for Arming<'_> {
 
     fn inode(&self) -> Option<Inode> {
         self.shared.board.marks().watched(&self.check.key.path)
+    }
+}
+
+/// Looks at what a check is about, where its path led.
+pub(super) fn look_at(path: &Path, check: &Check, options: &LookOptions) -> Found {
+    match &check.key.kind {
+        KeyKind::Lines(range) => lines::look(path, *range, &check.sought, options),
+        _ => {
+            // After an event of content kind an equal stat says nothing.
+            let known = check.known.as_ref().filter(|_| check.depth == Depth::Names);
+            look(path, &check.wanted, known, options)
+        }
     }
 }
 
@@ -286,7 +299,7 @@ fn bound_by(kind: &KeyKind, routes: &[Route]) -> Bound {
     }
     let lookups: HashSet<&PathBuf> = routes.iter().flat_map(|route| &route.lookups).collect();
     bound.lookups = lookups.into_iter().cloned().collect();
-    if let (KeyKind::Path, [Route { end: End::Something(path), .. }]) = (kind, routes) {
+    if let (KeyKind::Path | KeyKind::Lines(_), [Route { end: End::Something(path), .. }]) = (kind, routes) {
         bound.end = Some(path.clone());
     }
     bound

@@ -2,11 +2,13 @@
 
 mod check;
 mod decide;
+mod eol;
 mod hello;
 mod log_read;
 mod record;
 mod refute;
 mod register;
+mod ranges;
 mod reload;
 mod restart;
 mod sessions;

@@ -74,6 +74,7 @@ fn everything_stored_survives_packing_and_bad_bytes_are_no_panic() {
         source: file("a"),
         source_id: Some(SourceId(1 << 40)),
         baseline,
+        lf: Some(digest(3)),
         ever_fresh: true,
         refuted: false,
         as_of: Some(9),

@@ -158,6 +158,11 @@ impl<S: Storage> Index<S> {
         {
             detail.start_line = crate::index::freshness::lines_start(row, lines);
         }
+        if let (Freshness::Stale(Cause::Content | Cause::BornStale), Some(Found::File(file))) =
+            (freshness, found)
+        {
+            detail.eol_only = row.lf == Some(file.lf_digest());
+        }
         let since = row.as_of.and_then(|version| self.grove.since.get(&version));
         let since = since.filter(|since| since.changed.number > 0);
         match (freshness, since) {

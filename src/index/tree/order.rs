@@ -143,6 +143,7 @@ impl<S: Storage> Index<S> {
             key,
             depth,
             wanted: Vec::new(),
+            sought: Vec::new(),
             known: None,
             order: Some(Box::new(order)),
         }))
