@@ -145,6 +145,9 @@ pub fn sentence(line: &Line) -> String {
             Cause::BornStale => format!("{label} already differed when it was registered ({was} → {now})"),
             Cause::Deleted => format!("{label} is gone ({was})"),
             Cause::Appeared => format!("{label} exists now"),
+            Cause::KindChanged if matches!(line.source, Source::SqliteSchema { .. }) => {
+                format!("{label} is no longer a database ({now})")
+            }
             Cause::KindChanged => format!("{label} is no longer a file ({now})"),
             Cause::HeadMoved => format!("HEAD moved ({was} → {now})"),
             Cause::Volatile => format!("{label} cannot be verified"),

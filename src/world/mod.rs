@@ -14,6 +14,7 @@ mod mounts;
 pub mod probe;
 mod roots;
 pub mod route;
+mod schema;
 mod verify;
 mod watch;
 

@@ -10,6 +10,7 @@ use super::marks::Bound;
 use super::probe::git;
 use super::roots;
 use super::route::{End, Route, resolve_all};
+use super::schema;
 use super::watch::{Arms, Board, Unarmed};
 use crate::index::found::{Found, Inode};
 use crate::index::freshness::Doubt;
@@ -247,6 +248,7 @@ impl Armed for Arming<'_> {
 pub(super) fn look_at(path: &Path, check: &Check, options: &LookOptions) -> Found {
     match &check.key.kind {
         KeyKind::Lines(range) => lines::look(path, *range, &check.sought, options),
+        KeyKind::Schema => schema::look(path),
         _ => {
             // After an event of content kind an equal stat says nothing.
             let known = check.known.as_ref().filter(|_| check.depth == Depth::Names);
@@ -262,7 +264,8 @@ fn survey(check: &Check) -> (Vec<Route>, Option<Looked>) {
             let (routes, looked) = roots::survey(&check.key.path, filter);
             (routes, Some(looked))
         }
-        KeyKind::Path | KeyKind::Lines(_) | KeyKind::Schema | KeyKind::Folder => {
+        KeyKind::Schema => (schema::routes(&check.key.path), None),
+        KeyKind::Path | KeyKind::Lines(_) | KeyKind::Folder => {
             (resolve_all(std::slice::from_ref(&check.key.path)), None)
         }
         KeyKind::Head => {

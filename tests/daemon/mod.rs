@@ -11,6 +11,7 @@ mod register;
 mod ranges;
 mod reload;
 mod restart;
+mod schema;
 mod sessions;
 mod shutdown;
 mod status;
