@@ -12,6 +12,7 @@ pub mod found;
 pub mod freshness;
 pub mod pack;
 mod amend;
+pub mod moved;
 mod register;
 pub mod row;
 mod shelf;
@@ -35,6 +36,7 @@ use crate::session::source::{Filter, LineRange};
 use clock::Clock;
 use found::{FileFound, Found};
 use freshness::Freshness;
+use moved::HeadLook;
 use row::{Mark, RowNo, SessionNo};
 use shelf::{Shelf, source_key};
 use std::collections::{BTreeMap, HashMap};
@@ -98,7 +100,7 @@ pub struct Check {
     pub depth: Depth,
     /// Algorithms wanted beside BLAKE3.
     pub wanted: Vec<Algorithm>,
-    /// What readers saw, where the look must know it: it tells where the same lines stand now.
+    /// What readers saw, where the look must know it: it tells where the same lines stand now, and what lies between two commits.
     pub sought: Vec<Seen>,
     /// A reading from before a restart that an equal stat may confirm.
     pub known: Option<FileFound>,
@@ -122,6 +124,8 @@ pub struct Settled {
 pub enum Looked {
     /// What stands at the source.
     Found(Found),
+    /// HEAD, compared with what readers saw.
+    Head(Box<HeadLook>),
     /// Where a tree is rooted; what it holds, its folders say.
     Root(Root),
     /// What is in a folder.
@@ -134,6 +138,7 @@ impl Looked {
     pub fn is_unsure(&self) -> bool {
         match self {
             Self::Found(found) => matches!(found, Found::Unknown(_)),
+            Self::Head(look) => matches!(look.found, Found::Unknown(_)),
             Self::Root(_) => false,
             Self::Listing(listing) => {
                 listing.entries.iter().flat_map(|(_, entry)| entry).any(|entry| entry.doubt.is_some())
@@ -186,6 +191,8 @@ pub struct Index<S> {
     pending: HashMap<SourceId, Pending>,
     suspects: HashMap<SessionNo, u32>,
     grove: Grove,
+    /// The look at HEAD that is being applied, under its source's own path.
+    head_look: Option<(PathBuf, HeadLook)>,
     totals: Totals,
     next: Next,
     /// Numbers of sources below this are taken on disk.
@@ -240,6 +247,7 @@ impl<S: Storage> Index<S> {
             pending: HashMap::new(),
             suspects: HashMap::new(),
             grove: Grove::default(),
+            head_look: None,
             awake: false,
         })
     }
@@ -363,7 +371,7 @@ impl<S: Storage> Index<S> {
     /// What readers saw, each once.
     fn sought(&self, state: &SourceState) -> Result<Vec<Seen>, StorageError> {
         let mut sought = Vec::new();
-        if !matches!(state.key.kind, KeyKind::Lines(_)) {
+        if !matches!(state.key.kind, KeyKind::Lines(_) | KeyKind::Head) {
             return Ok(sought);
         }
         for &(session, no) in &state.readers {
@@ -438,6 +446,10 @@ impl<S: Storage> Index<S> {
             }
         }
         Ok(doubts)
+    }
+
+    fn source_state(&self, source: SourceId) -> Result<SourceState, StorageError> {
+        self.shelf.must(Table::Sources, &source_key(source))
     }
 
     /// How many sources somebody rests on.

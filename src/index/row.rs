@@ -2,6 +2,7 @@
 
 use super::SourceId;
 use super::freshness::Freshness;
+use super::moved::HeadMoved;
 use crate::session::context::Seen;
 use crate::session::digest::Digest;
 use crate::session::moment::Moment;
@@ -131,6 +132,8 @@ pub struct Detail {
     pub start_line: Option<u64>,
     /// Only line ends differ.
     pub eol_only: bool,
+    /// What lies between the commit that was seen and HEAD.
+    pub moved: Option<HeadMoved>,
 }
 
 /// What changed in a tree.

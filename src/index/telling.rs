@@ -2,6 +2,7 @@
 
 use super::found::Found;
 use super::freshness::judge;
+use super::moved;
 use super::row::{Baseline, Detail, Role, Row, RowNo, SessionNo};
 use super::shelf::source_key;
 use super::storage::{SourceState, Storage, StorageError, StoredFact, StoredHead, Table};
@@ -58,7 +59,20 @@ impl<S: Storage> Step<'_, S> {
         let used: HashSet<RowNo> = head.facts.iter().flat_map(|fact| fact.rows.iter().copied()).collect();
         self.remove(&mut rows, |row| row.role == Role::Tracked && !used.contains(&row.no))?;
         self.name_tracked(&mut rows)?;
+        self.compare_heads(&rows)?;
         self.index.shelf.put(Table::Heads, &self.session.0.to_be_bytes(), &head)
+    }
+
+    /// A HEAD that moved says which rows of its session that concerns, and these may be new ones.
+    fn compare_heads(&mut self, rows: &BTreeMap<RowNo, Row>) -> Result<(), StorageError> {
+        let is_head = |row: &&Row| matches!(row.source, Source::GitHead { .. });
+        for row in rows.values().filter(is_head) {
+            if let (true, Some(source)) = (self.index.compare_again(row)?, row.source_id) {
+                let state = self.index.source_state(source)?;
+                self.checks.push(self.index.suspect(source, &state, Depth::Names)?);
+            }
+        }
+        Ok(())
     }
 
     /// Rows go by their ids in a report, and no two may share one. A tracked path is named after itself; it gives way to
@@ -358,9 +372,14 @@ pub(super) fn want(state: &mut SourceState, seen: &Seen) -> bool {
     new
 }
 
-/// Whether nobody has looked yet where the lines that a reader saw stand now.
+/// Whether no look has answered yet what this reader must be told: where the lines that it saw stand now, or what lies
+/// between its commit and HEAD.
 fn seeks(state: &SourceState, seen: &Seen) -> bool {
-    let Some(Found::Lines(lines)) = &state.found else { return false };
+    let lines = match &state.found {
+        Some(Found::Lines(lines)) => lines,
+        Some(found) => return moved::seeks(found, seen),
+        None => return false,
+    };
     let looked_for = |digest| lines.digest == Some(digest) || lines.sought.contains(&digest);
     matches!(seen, Seen::Digest(digest) if !looked_for(*digest))
 }

@@ -14,13 +14,19 @@ pub fn normalised(bytes: &[u8]) -> Vec<u8> {
     kept
 }
 
+/// How many line feeds there are.
+#[must_use]
+pub fn feeds(bytes: &[u8]) -> u64 {
+    bytes.split(|&byte| byte == b'\n').count() as u64 - 1
+}
+
 /// What was seen of a range, as a look at the file would read it: the lines joined by line feeds, without one after the
 /// last. Whoever cut them out of a file may have left the last one's end on. `None` when there are more lines than the
 /// range has.
 #[must_use]
 pub fn lines_seen(content: &[u8], range: LineRange) -> Option<Vec<u8>> {
     let mut text = normalised(content);
-    let ends = text.iter().filter(|&&byte| byte == b'\n').count() as u64;
+    let ends = feeds(&text);
     if ends == range.lines && text.last() == Some(&b'\n') {
         text.pop();
         return Some(text);

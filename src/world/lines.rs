@@ -9,7 +9,7 @@ use super::look::{LookOptions, look_beside};
 use crate::index::found::{Found, LinesFound};
 use crate::session::context::Seen;
 use crate::session::digest::Digest;
-use crate::session::line_ends::normalised;
+use crate::session::line_ends::{feeds, normalised};
 use crate::session::source::LineRange;
 use std::fs::File;
 use std::io::{self, Read};
@@ -40,10 +40,8 @@ pub(super) fn look(path: &Path, range: LineRange, sought: &[Seen], options: &Loo
 
 fn read_lines(file: &File, size: u64, range: LineRange, sought: &[Seen]) -> io::Result<LinesFound> {
     let place = locate(file, size, range)?;
-    let digest = match place.reached {
-        true => Some(digest::stream(Text::of(file, &place)?, 0, &[])?.blake3),
-        false => None,
-    };
+    let digest =
+        if place.reached { Some(digest::stream(Text::of(file, &place)?, 0, &[])?.blake3) } else { None };
     let lost = |seen: &Seen| match seen {
         Seen::Digest(seen) if digest != Some(*seen) => Some(*seen),
         _ => None,
@@ -177,7 +175,7 @@ impl Around {
         file.read_exact_at(&mut raw, begin)?;
         let whole = if begin == 0 { 0 } else { behind_feed(&raw) };
         let above = &raw[whole..((place.start - begin) as usize).max(whole)];
-        let first = place.line - above.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        let first = place.line - feeds(above);
         let text = normalised(&raw[whole..]);
         let feeds = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
         let mut starts: Vec<usize> = std::iter::once(0).chain(feeds).collect();

@@ -182,7 +182,10 @@ pub fn rescan(check: &Check, options: &LookOptions) -> Looked {
     }
     let found = match &check.key.kind {
         KeyKind::Tree(filter) => return roots::survey(&check.key.path, filter).1,
-        KeyKind::Head => head_found(probe::git::head(&check.key.path).head),
+        KeyKind::Head => {
+            let found = head_found(probe::git::head(&check.key.path).head);
+            return probe::between::compared(&check.key.path, found, &check.sought);
+        }
         KeyKind::Path | KeyKind::Lines(_) | KeyKind::Schema | KeyKind::Folder => {
             match resolve(&check.key.path).end {
                 End::Something(path) => verify::look_at(&path, check, options),

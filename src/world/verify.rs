@@ -7,7 +7,7 @@ use super::lines;
 use super::listing::{self, Armed};
 use super::look::{LookOptions, is_unwatchable, look};
 use super::marks::Bound;
-use super::probe::git;
+use super::probe::{between, git};
 use super::roots;
 use super::route::{End, Route, resolve_all};
 use super::schema;
@@ -200,6 +200,9 @@ impl Shared {
             return Ok(Found::Unknown(Doubt::UnwatchableFs).into());
         }
         Ok(match read {
+            Some(Looked::Found(found)) if check.key.kind == KeyKind::Head => {
+                between::compared(&check.key.path, found, &check.sought)
+            }
             Some(read) => read,
             None => self.look_along(check, &routes[0]).into(),
         })

@@ -99,5 +99,8 @@ fn an_acknowledged_write_is_what_counts_from_then_on() {
 
 fn sha256(text: &str) -> String {
     use sha2::Digest as _;
-    sha2::Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    let digest = sha2::Sha256::digest(text.as_bytes());
+    staled::session::digest::Digest::new(staled::session::digest::Algorithm::Sha256, &digest)
+        .unwrap()
+        .to_hex()
 }

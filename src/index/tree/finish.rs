@@ -30,7 +30,9 @@ impl<S: Storage> Index<S> {
                 self.uproot(id);
                 Some(found)
             }
-            Looked::Listing(_) => Some(Found::Unknown(crate::index::freshness::Doubt::Unsettled)),
+            Looked::Listing(_) | Looked::Head(_) => {
+                Some(Found::Unknown(crate::index::freshness::Doubt::Unsettled))
+            }
         };
         let Some(tree) = self.grove.trees.get_mut(&id) else { return Ok(()) };
         tree.instead = instead;

@@ -68,7 +68,7 @@ impl<S: Storage> Index<S> {
                 None
             }
             // Gone, or no folder any more: nothing is in it.
-            Looked::Found(_) | Looked::Root(_) => Some(nothing(folder.inode)),
+            Looked::Found(_) | Looked::Root(_) | Looked::Head(_) => Some(nothing(folder.inode)),
         };
         let doubt = folder.doubt;
         let other_rules = listing.as_ref().is_some_and(|listing| self.take_rules(id, listing));
