@@ -5,7 +5,7 @@
 
 use crate::protocol::answer::Answer;
 use crate::protocol::refusal::Refusal;
-use crate::protocol::request;
+use crate::protocol::request::{self, Subscribe};
 use serde::Serialize;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
@@ -64,6 +64,8 @@ pub struct Client {
     reader: BufReader<UnixStream>,
     writer: UnixStream,
     next_id: u64,
+    /// The beginning of a line that has not come whole yet.
+    begun: Vec<u8>,
 }
 
 impl Client {
@@ -74,7 +76,13 @@ impl Client {
         trust(socket, &stream).map_err(|why| ClientError::NotTrusted { socket: socket.to_owned(), why })?;
         stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(no_daemon)?;
         let writer = stream.try_clone().map_err(no_daemon)?;
-        Ok(Self { socket: socket.to_owned(), reader: BufReader::new(stream), writer, next_id: 1 })
+        Ok(Self {
+            socket: socket.to_owned(),
+            reader: BufReader::new(stream),
+            writer,
+            next_id: 1,
+            begun: Vec::new(),
+        })
     }
 
     /// Asks, and waits for the answer: JSON text.
@@ -104,6 +112,42 @@ impl Client {
             (_, _, Some(refusal)) => Err(refusal.into()),
             (Some(answered), Some(result), None) if answered == id => Ok(result.get().to_owned()),
             _ => Err(ClientError::Nonsense("it carries no result for this request".to_owned())),
+        }
+    }
+}
+
+/// A connection that is told what happens.
+#[derive(Debug)]
+pub struct Subscription {
+    client: Client,
+}
+
+impl Client {
+    /// Has this connection told what happens from now on.
+    pub fn subscribe(mut self, wanted: &Subscribe) -> Result<Subscription, ClientError> {
+        self.ask("subscribe", wanted)?;
+        Ok(Subscription { client: self })
+    }
+}
+
+impl Subscription {
+    /// The next notification, as JSON text; `None` when nothing happens for so long.
+    pub fn next(&mut self, patience: Duration) -> Result<Option<String>, ClientError> {
+        let Client { socket, reader, begun, .. } = &mut self.client;
+        let broken = |source| ClientError::Broken { socket: socket.clone(), source };
+        // A timeout of nothing would be none at all.
+        let patience = patience.max(Duration::from_millis(1));
+        reader.get_ref().set_read_timeout(Some(patience)).map_err(broken)?;
+        match reader.read_until(b'\n', begun) {
+            Ok(_) if begun.ends_with(b"\n") => {
+                let line = String::from_utf8(std::mem::take(begun));
+                line.map(Some).map_err(|error| ClientError::Nonsense(error.to_string()))
+            }
+            Ok(_) => Err(broken(io::ErrorKind::UnexpectedEof.into())),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                Ok(None)
+            }
+            Err(error) => Err(broken(error)),
         }
     }
 }

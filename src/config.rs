@@ -72,6 +72,10 @@ pub struct Verify {
     pub racy_other_ms: u32,
     /// Between looks at what could not be told.
     pub retry_ms: u64,
+    /// One pass of the scrub; 0 is off.
+    pub scrub_pass_s: u64,
+    /// Compares every decision with the disk.
+    pub paranoid: bool,
     /// A cookie that is not back by then means that the watcher is dead.
     pub cookie_ms_max: u64,
 }
@@ -84,6 +88,8 @@ impl Default for Verify {
             racy_local_ms: 10,
             racy_other_ms: 2_000,
             retry_ms: 5_000,
+            scrub_pass_s: 3_600,
+            paranoid: false,
             cookie_ms_max: 1_000,
         }
     }
@@ -105,6 +111,8 @@ pub struct Server {
     pub idle_timeout_ms: u64,
     /// For one answer.
     pub write_timeout_ms: u64,
+    /// Of one subscriber.
+    pub subscriber_events_max: usize,
     /// From the signal to the end.
     pub drain_timeout_ms: u64,
 }
@@ -118,6 +126,7 @@ impl Default for Server {
             line_timeout_ms: 10_000,
             idle_timeout_ms: 60_000,
             write_timeout_ms: 5_000,
+            subscriber_events_max: 1_000,
             drain_timeout_ms: 10_000,
         }
     }
@@ -231,6 +240,7 @@ impl Config {
         let bounds = [
             ("verify.threads", self.verify.threads as u64, 1, 64),
             ("verify.retry_ms", self.verify.retry_ms, 100, 3_600_000),
+            ("verify.scrub_pass_s", self.verify.scrub_pass_s, 0, 30 * 86_400),
             ("verify.cookie_ms_max", self.verify.cookie_ms_max, 10, 60_000),
             ("decision.deadline_ms_max", self.decision.deadline_ms_max, 1, 600_000),
             ("server.connections_max", self.server.connections_max as u64, 1, 100_000),
@@ -239,6 +249,7 @@ impl Config {
             ("server.line_timeout_ms", self.server.line_timeout_ms, 1, 3_600_000),
             ("server.idle_timeout_ms", self.server.idle_timeout_ms, 1, 86_400_000),
             ("server.write_timeout_ms", self.server.write_timeout_ms, 1, 3_600_000),
+            ("server.subscriber_events_max", self.server.subscriber_events_max as u64, 1, 1_000_000),
             ("server.drain_timeout_ms", self.server.drain_timeout_ms, 1, 600_000),
             ("context.results_max", self.context.results_max as u64, 1, 10_000_000),
             ("log.sync_interval_ms", self.log.sync_interval_ms, 1, 60_000),
@@ -261,6 +272,8 @@ impl Config {
             ("verify.racy_local_ms", a.racy_local_ms != b.racy_local_ms),
             ("verify.racy_other_ms", a.racy_other_ms != b.racy_other_ms),
             ("verify.retry_ms", a.retry_ms != b.retry_ms),
+            ("verify.scrub_pass_s", a.scrub_pass_s != b.scrub_pass_s),
+            ("verify.paranoid", a.paranoid != b.paranoid),
             ("verify.cookie_ms_max", a.cookie_ms_max != b.cookie_ms_max),
             ("server.connections_max", self.server.connections_max != new.server.connections_max),
             ("log.level", self.log.level != new.log.level),

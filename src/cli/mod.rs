@@ -26,6 +26,7 @@ mod status;
 mod stop;
 mod table;
 mod tail;
+mod watch;
 mod why;
 mod words;
 

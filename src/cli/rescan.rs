@@ -11,7 +11,7 @@ use crate::decision::policy::Policy;
 use crate::index::row::Role;
 use crate::index::storage::{Memory, StorageError};
 use crate::index::view::{Listed, View};
-use crate::index::{Check, Index, RegisterError, Settled};
+use crate::index::{Index, RegisterError};
 use crate::protocol::context::Context;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::report::{Circumstances, report};
@@ -20,6 +20,7 @@ use crate::session::context::Update;
 use crate::session::moment::Moment;
 use crate::world;
 use crate::world::look::LookOptions;
+use crate::world::plain::settle_plainly;
 use std::collections::HashSet;
 use std::time::Instant;
 use uuid::Uuid;
@@ -67,18 +68,8 @@ fn look(update: &Update, listed: Listed) -> Result<View, Refusal> {
     let rows = index.rows(registered.session).map_err(storage)?;
     let seen: HashSet<(Role, String)> = rows.into_iter().map(|row| (row.role, row.id)).collect();
     index.restore(registered.session, &[], &seen).map_err(storage)?;
-    let mut checks = registered.checks;
-    // A look at a folder of a tree may bring others below it.
-    while !checks.is_empty() {
-        index.settle(checks.iter().map(answer).collect(), now()).map_err(storage)?;
-        checks = index.orders().map_err(storage)?;
-    }
+    settle_plainly(&mut index, registered.checks, now(), &LookOptions::default()).map_err(storage)?;
     index.view(registered.session, listed, None).map_err(storage)?.ok_or_else(empty)
-}
-
-fn answer(check: &Check) -> Settled {
-    let found = world::rescan(check, &LookOptions::default());
-    Settled { source: check.source, stamp: check.stamp, found }
 }
 
 fn now() -> Moment {

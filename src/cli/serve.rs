@@ -33,6 +33,9 @@ pub(super) struct Args {
     /// variable, `run` in the state folder]
     #[arg(long, value_name = "DIR")]
     runtime: Option<PathBuf>,
+    /// Compare every decision with a rescan of the disk, whatever the configuration says
+    #[arg(long)]
+    paranoid: bool,
 }
 
 pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
@@ -41,7 +44,8 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
         Signals::catch().map_err(|error| Stop::failed(format!("signals cannot be caught: {error}")))?;
     let folders = folders(args, shell.named_socket.as_deref())?;
     let config_file = args.config.as_deref().map(absolute).transpose()?;
-    let config = Config::load(config_file.as_deref()).map_err(|error| bad_config(&error))?;
+    let mut config = Config::load(config_file.as_deref()).map_err(|error| bad_config(&error))?;
+    config.verify.paranoid |= args.paranoid;
     log_to_stderr(config.log.level);
     let serving =
         format!("staled is serving at {} (state in {})", folders.socket.display(), folders.state.display());

@@ -17,21 +17,30 @@ const PATH_CHARS_MAX: usize = 56;
 Example:
   staled status
   staled status s-01
+  staled status s-01 --watch
   staled status s-01 --json | jq '.rows[] | select(.status == \"stale\")'")]
 pub(super) struct Args {
     /// The session; without it, the daemon's health
     session: Option<String>,
+    /// Go on, and show every change as it happens
+    #[arg(short, long)]
+    watch: bool,
 }
 
 pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
+    if args.watch {
+        return super::watch::watch(args.session.as_deref(), shell);
+    }
     let answer = shell.ask("status", &Status { session: args.session.clone() })?;
     if !answer.printed {
-        match args.session {
-            Some(_) => print_session(&answer.value, shell)?,
-            None => print_health(&answer.value, shell)?,
-        }
+        print(&answer.value, args.session.is_some(), shell)?;
     }
     Ok(0)
+}
+
+/// A status for people.
+pub(super) fn print(answer: &Value, of_session: bool, shell: &mut Shell) -> Result<(), Stop> {
+    if of_session { print_session(answer, shell) } else { print_health(answer, shell) }
 }
 
 fn print_session(answer: &Value, shell: &mut Shell) -> Result<(), Stop> {

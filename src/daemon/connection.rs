@@ -3,8 +3,14 @@
 //! When too many requests are unanswered the connection is not read any further, and the kernel's buffer tells the
 //! client to wait. Broken framing, a line that takes too long, or an answer that nobody reads ends the connection and
 //! nothing else; so does a panic in a handler.
+//!
+//! A subscribed connection is told what happens, between the answers and never inside one. What was told before an
+//! answer was made is written before it: whoever has read an answer has read every event that it knew of, or the count of
+//! those that were lost.
 
-use super::request::answer;
+use super::patience::write_patiently;
+use super::request::{Reply, answer};
+use super::subscribers::Subscription;
 use super::{Command, Daemon};
 use crate::config::Server;
 use crate::protocol::answer::refusal_line;
@@ -33,6 +39,7 @@ pub(super) async fn converse(daemon: Arc<Daemon>, stream: UnixStream, stop: watc
         lines,
         stop,
         answers: JoinSet::new(),
+        subscription: None,
         line_since: None,
     };
     connection.run().await;
@@ -45,14 +52,16 @@ struct Connection {
     writer: OwnedWriteHalf,
     lines: Lines,
     stop: watch::Receiver<Command>,
-    answers: JoinSet<Option<String>>,
+    answers: JoinSet<Reply>,
+    subscription: Option<Subscription>,
     line_since: Option<Instant>,
 }
 
 /// What a connection waits for.
 enum Event {
-    Answer(Result<Option<String>, JoinError>),
+    Answer(Result<Reply, JoinError>),
     Read(std::io::Result<usize>),
+    Told,
     Impatient,
     Stop,
 }
@@ -61,6 +70,8 @@ enum Event {
 enum End {
     Closed,
     Said(String),
+    /// Nothing more can be written: the last line may be there in part.
+    Broken,
 }
 
 impl Connection {
@@ -72,14 +83,17 @@ impl Connection {
             }
         };
         // What was asked is answered even when nothing more is read.
+        if matches!(end, End::Broken) {
+            return;
+        }
         while let Some(answer) = self.answers.join_next().await {
-            if self.write(answer.ok().flatten()).await.is_err() {
+            if self.answer(answer.unwrap_or_default()).await.is_err() {
                 return;
             }
         }
         if let End::Said(line) = end {
             // The connection ends either way.
-            let _ = self.write(Some(line)).await;
+            let _ = self.write(&line).await;
         }
     }
 
@@ -94,11 +108,13 @@ impl Connection {
             biased;
             Some(answer) = self.answers.join_next() => Event::Answer(answer),
             read = self.reader.read_buf(self.lines.buffer()), if may_read => Event::Read(read),
+            () = told(self.subscription.as_ref()) => Event::Told,
             () = tokio::time::sleep(patience), if may_read => Event::Impatient,
             _ = self.stop.wait_for(|command| *command == Command::Stop) => Event::Stop,
         };
         match event {
-            Event::Answer(Ok(answer)) => self.write(answer).await,
+            Event::Answer(Ok(answer)) => self.answer(answer).await,
+            Event::Told => self.answer(Reply::default()).await,
             // A handler that panicked will never answer, and whoever waits for it must not wait for ever.
             Event::Answer(Err(_)) => Err(End::Closed),
             Event::Read(Ok(0) | Err(_)) | Event::Stop => Err(End::Closed),
@@ -134,8 +150,10 @@ impl Connection {
             Some(since) => {
                 Duration::from_millis(self.options.line_timeout_ms).saturating_sub(since.elapsed())
             }
-            None if self.answers.is_empty() => Duration::from_millis(self.options.idle_timeout_ms),
-            // Somebody who waits for an answer is not idle.
+            None if self.answers.is_empty() && self.subscription.is_none() => {
+                Duration::from_millis(self.options.idle_timeout_ms)
+            }
+            // Somebody who waits for an answer, or for whatever happens, is not idle.
             None => Duration::from_secs(60 * 60),
         }
     }
@@ -149,20 +167,54 @@ impl Connection {
         End::Said(refusal_line(None, &Refusal::invalid_request(why)))
     }
 
-    async fn write(&mut self, answer: Option<String>) -> Result<(), End> {
-        let Some(mut line) = answer else { return Ok(()) };
-        // Answers that are ready go out together: one system call for a pipelined client.
+    /// Writes what was told so far, then this answer and all others that are ready: one system call for a pipelined
+    /// client.
+    async fn answer(&mut self, first: Reply) -> Result<(), End> {
+        let mut text = self.subscription.as_ref().map(Subscription::take).unwrap_or_default();
         let mut panicked = false;
-        while let Some(next) = self.answers.try_join_next() {
-            match next {
-                Ok(next) => line.extend(next),
+        let mut next = Some(Ok(first));
+        while let Some(answer) = next {
+            match answer {
+                Ok(reply) => self.add(&mut text, reply),
                 Err(_) => panicked = true,
             }
+            next = self.answers.try_join_next();
         }
+        if !text.is_empty() {
+            self.write(&text).await?;
+        }
+        if panicked { Err(End::Closed) } else { Ok(()) }
+    }
+
+    /// What happens from here on is told behind the answer that promised it.
+    fn add(&mut self, text: &mut String, reply: Reply) {
+        match reply.line {
+            Some(line) if text.is_empty() => *text = line,
+            line => text.extend(line),
+        }
+        if let Some(wanted) = reply.wanted {
+            let lines_max = self.options.subscriber_events_max;
+            self.subscription = Some(self.daemon.subscribers.subscribe(wanted, lines_max));
+        }
+    }
+
+    async fn write(&mut self, text: &str) -> Result<(), End> {
         let bound = Duration::from_millis(self.options.write_timeout_ms);
-        match tokio::time::timeout(bound, self.writer.write_all(line.as_bytes())).await {
-            Ok(Ok(())) if !panicked => Ok(()),
-            _ => Err(End::Closed),
-        }
+        let written = if self.subscription.is_some() {
+            let hurried = || *self.stop.borrow() == Command::Stop;
+            write_patiently(self.writer.as_ref(), text.as_bytes(), bound, hurried).await.is_ok()
+        } else {
+            let written = tokio::time::timeout(bound, self.writer.write_all(text.as_bytes())).await;
+            matches!(written, Ok(Ok(())))
+        };
+        if written { Ok(()) } else { Err(End::Broken) }
+    }
+}
+
+/// Nobody who is not subscribed is ever told anything.
+async fn told(subscription: Option<&Subscription>) {
+    match subscription {
+        Some(subscription) => subscription.ready().await,
+        None => std::future::pending().await,
     }
 }

@@ -11,9 +11,12 @@ mod folders;
 mod handle;
 mod holders;
 mod log;
+mod paranoid;
+mod patience;
 mod request;
 mod server;
 mod signal;
+mod subscribers;
 mod systemd;
 
 pub use folders::{FolderError, Folders, usual_runtime};
@@ -33,6 +36,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
+use subscribers::Subscribers;
 use tokio::sync::{Notify, watch};
 
 /// What the engine gets beyond the bound of a drain.
@@ -96,6 +100,8 @@ pub(crate) struct Daemon {
     config_file: Option<PathBuf>,
     started: Instant,
     holders: Holders,
+    cross_checks: paranoid::CrossChecks,
+    subscribers: Arc<Subscribers>,
     stop: watch::Sender<Command>,
 }
 
@@ -111,9 +117,11 @@ impl Daemon {
     /// Reads the configuration again. A bad file is refused and the old one stays. Returns the keys that differ from
     /// those the daemon was started with and count from the next start only.
     fn reload(&self) -> Result<Vec<&'static str>, crate::config::ConfigError> {
-        let config = Config::load(self.config_file.as_deref())?;
+        let mut config = Config::load(self.config_file.as_deref())?;
         let kept = self.started_with.kept_until_restart(&config);
         self.log.configure(config.log.sync, Duration::from_millis(config.log.sync_interval_ms));
+        // It may have been asked for on the command line.
+        config.verify.paranoid = self.started_with.verify.paranoid;
         *self.config.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(config);
         tracing::info!(at_next_start = ?kept, "configuration reloaded");
         Ok(kept)
@@ -178,7 +186,9 @@ async fn live(
     let world =
         World::start(&folders.cookies(), &config.world_options(), Arc::new(move || waker.notify_one()))?;
     let listener = server::bind(&folders)?;
-    let (engine, handle) = Engine::new(index, ledger, world, wake, log.clone(), &config);
+    let subscribers = Arc::<Subscribers>::default();
+    let told = Arc::clone(&subscribers);
+    let (engine, handle) = Engine::new(index, ledger, world, wake, log.clone(), told, &config);
     let engine = tokio::spawn(engine.run(checks));
     let config = Arc::new(config);
     let daemon = Arc::new(Daemon {
@@ -190,6 +200,8 @@ async fn live(
         config_file,
         started: Instant::now(),
         holders: Holders::default(),
+        cross_checks: paranoid::CrossChecks::default(),
+        subscribers,
         stop: stop.clone(),
     });
     let ended = serve(&daemon, listener, engine, stop.subscribe(), signals, serving).await;

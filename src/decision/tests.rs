@@ -8,7 +8,7 @@ use crate::index::clock::Clock;
 use crate::index::freshness::{Cause, Doubt, Freshness};
 use crate::index::row::{Detail, Role};
 use crate::index::storage::StoredHead;
-use crate::index::view::{Counts, FactLine, Line, View};
+use crate::index::view::{Counts, Coverage, FactLine, Line, View};
 use crate::session::SessionId;
 use crate::session::context::Goal;
 use crate::session::source::{HeadPolicy, Source};
@@ -37,6 +37,7 @@ fn line(id: &str, critical: bool, source: Source, freshness: Freshness) -> Line 
         exists: doubtful && freshness != Freshness::Stale(Cause::Deleted),
         identity: None,
         detail: Detail::default(),
+        coverage: Coverage::default(),
     }
 }
 

@@ -125,17 +125,23 @@ impl<S: Storage> Index<S> {
                 numbers.insert(row.no);
             }
         }
-        let mut ids = Vec::new();
+        let (mut ids, mut outcome) = (Vec::new(), Outcome::default());
         for row in rows.into_iter().filter(|row| numbers.contains(&row.no)) {
             ids.push(row.id.clone());
-            self.refute_row(session, row, at)?;
+            self.refute_row(session, row, at, &mut outcome)?;
         }
         self.clock.tick += 1;
         self.shelf.flush()?;
-        Ok((!ids.is_empty()).then_some(Refutation { ids }))
+        Ok((!ids.is_empty()).then_some(Refutation { ids, changed: outcome.changed }))
     }
 
-    fn refute_row(&mut self, session: SessionNo, row: Row, at: Moment) -> Result<(), StorageError> {
+    fn refute_row(
+        &mut self,
+        session: SessionNo,
+        row: Row,
+        at: Moment,
+        outcome: &mut Outcome,
+    ) -> Result<(), StorageError> {
         let found = match row.source_id {
             Some(source) => self.shelf.must::<SourceState>(Table::Sources, &source_key(source))?.found,
             None => None,
@@ -144,6 +150,6 @@ impl<S: Storage> Index<S> {
         let freshness = judge(&row, found.as_ref().unwrap_or(&Found::Missing));
         let no = row.no;
         self.shelf.put_row(session, row)?;
-        self.mark(session, no, (freshness, Detail::default()), found.as_ref(), at, &mut Outcome::default())
+        self.mark(session, no, (freshness, Detail::default()), found.as_ref(), at, outcome)
     }
 }

@@ -16,6 +16,28 @@ pub enum Freshness {
     Unknown(Doubt),
 }
 
+impl Freshness {
+    /// The word on the wire.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Fresh => "fresh",
+            Self::Stale(_) => "stale",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+
+    /// Why it is not fresh, as the wire says it.
+    #[must_use]
+    pub fn cause(self) -> Option<&'static str> {
+        match self {
+            Self::Fresh => None,
+            Self::Stale(cause) => Some(cause.word()),
+            Self::Unknown(doubt) => Some(doubt.word()),
+        }
+    }
+}
+
 /// Why something is stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {

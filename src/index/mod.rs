@@ -15,6 +15,7 @@ mod amend;
 pub mod moved;
 mod register;
 pub mod row;
+pub mod scrub;
 mod shelf;
 mod settle;
 pub mod storage;
@@ -312,12 +313,6 @@ impl<S: Storage> Index<S> {
     /// Folders that no tree has any more, since the last time: nothing that happens in them matters.
     pub fn take_released(&mut self) -> Vec<SourceId> {
         self.grove.take_released()
-    }
-
-    /// Members of a tree that are watched by their own inode, and those that are watched by their folder alone.
-    #[must_use]
-    pub fn coverage(&self, source: SourceId) -> (u64, u64) {
-        self.grove.coverage(source)
     }
 
     /// Something happened at these sources: their readers are suspect until the returned checks are answered.

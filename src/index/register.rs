@@ -7,7 +7,7 @@ use super::row::{Mark, Role, Row, RowNo, SessionNo};
 use super::shelf::{mark_key, source_key};
 use super::storage::{CHUNK, SourceState, Storage, StorageError, StoredHead, Summary, Table};
 use super::telling::Step;
-use super::{Check, Index, SourceId};
+use super::{Change, Check, Index, Outcome, SourceId};
 use crate::session::SessionId;
 use crate::session::context::{Belief, Goal, Update};
 use crate::session::moment::Moment;
@@ -26,6 +26,8 @@ pub struct Registered {
     pub checks: Vec<Check>,
     /// Sources that nobody rests on any more.
     pub released: Vec<SourceId>,
+    /// Rows that are not what they were, or that began otherwise than fresh.
+    pub changed: Vec<Change>,
 }
 
 /// What a refutation hit.
@@ -33,6 +35,8 @@ pub struct Registered {
 pub struct Refutation {
     /// Ids of the rows that are refuted now.
     pub ids: Vec<String>,
+    /// Those of them that were something else before.
+    pub changed: Vec<Change>,
 }
 
 /// A registration that was refused, or that failed.
@@ -114,13 +118,21 @@ impl<S: Storage> Index<S> {
             Some(session) => session,
             None => self.open_session(update, &root)?,
         };
-        let mut step =
-            Step { index: self, session, root, at, told: Vec::new(), checks: Vec::new(), released };
+        let mut step = Step {
+            index: self,
+            session,
+            root,
+            at,
+            told: Vec::new(),
+            checks: Vec::new(),
+            released,
+            outcome: Outcome::default(),
+        };
         step.run(update)?;
-        let Step { told, checks, released, .. } = step;
+        let Step { told, checks, released, outcome, .. } = step;
         self.shelf.flush()?;
         self.put_totals()?;
-        Ok(Registered { session, told, checks, released })
+        Ok(Registered { session, told, checks, released, changed: outcome.changed })
     }
 
     fn open_session(&mut self, update: &Update, root: &Path) -> Result<SessionNo, StorageError> {

@@ -1,7 +1,7 @@
 //! Applying answers: rows are judged, marked and counted.
 
 use super::found::Found;
-use super::freshness::{self, Freshness, adopt, judge};
+use super::freshness::{self, Doubt, Freshness, adopt, judge};
 use super::moved::HeadMoved;
 use super::row::{Baseline, Detail, Mark, Role, Row, RowNo, SessionNo};
 use super::shelf::{mark_key, source_key};
@@ -153,11 +153,27 @@ impl<S: Storage> Index<S> {
         let counts = self.shelf.counts(session)?;
         counts.count(&row, old.as_ref(), false);
         counts.count(&row, new.as_ref(), true);
-        let from = old.map_or(Freshness::Fresh, |mark| mark.freshness);
+        let from = match old {
+            Some(mark) => mark.freshness,
+            None if self.was_fresh(session, &row)? => Freshness::Fresh,
+            // No mark yet, because nobody had looked: nothing was fresh that could have ceased to be so.
+            None => Freshness::Unknown(Doubt::Unsettled),
+        };
         if from != freshness {
             outcome.changed.push(Change { session, id: row.id, from, to: freshness });
         }
         Ok(())
+    }
+}
+
+impl<S: Storage> Index<S> {
+    /// Whether a row that has no mark was looked at before: of a command, whether all that it read was.
+    fn was_fresh(&mut self, session: SessionNo, row: &Row) -> Result<bool, StorageError> {
+        let mut was = row.ever_fresh || !row.inputs.is_empty();
+        for &input in &row.inputs {
+            was &= self.shelf.held_row(session, input)?.is_some_and(|input| input.ever_fresh);
+        }
+        Ok(was)
     }
 }
 

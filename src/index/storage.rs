@@ -64,6 +64,13 @@ pub trait Storage {
         prefix: &[u8],
         each: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<(), StorageError>;
+    /// Calls `each` for every key from `from` on, in order, until it returns false.
+    fn scan_from(
+        &self,
+        table: Table,
+        from: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StorageError>;
 }
 
 /// Rows that share one value: keeps values below 4 KiB, where sled is fast, and a session of 40 results in three gets.
@@ -176,6 +183,21 @@ impl Storage for Memory {
             .take_while(|((t, key), _)| *t == table && key.starts_with(prefix))
         {
             each(key, value);
+        }
+        Ok(())
+    }
+
+    fn scan_from(
+        &self,
+        table: Table,
+        from: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StorageError> {
+        let behind = self.tables.range((table, from.to_vec())..).take_while(|((t, _), _)| *t == table);
+        for ((_, key), value) in behind {
+            if !each(key, value) {
+                break;
+            }
         }
         Ok(())
     }

@@ -22,6 +22,7 @@ pub(super) struct Step<'index, S> {
     pub(super) told: Vec<RowNo>,
     pub(super) checks: Vec<Check>,
     pub(super) released: Vec<SourceId>,
+    pub(super) outcome: Outcome,
 }
 
 impl<S: Storage> Step<'_, S> {
@@ -142,7 +143,7 @@ impl<S: Storage> Step<'_, S> {
         let held = self.index.shelf.held_row(self.session, row.no)?.cloned().unwrap_or(row);
         let row = Row { inputs: numbers, ..held };
         self.index.shelf.put_row(self.session, row.clone())?;
-        self.index.judge_command(self.session, row.no, self.at, &mut Outcome::default())?;
+        self.index.judge_command(self.session, row.no, self.at, &mut self.outcome)?;
         Ok(row)
     }
 
@@ -221,7 +222,7 @@ impl<S: Storage> Step<'_, S> {
             self.told.push(row.no);
             if let Source::Volatile { .. } = row.source {
                 let judged = (judge(&row, &Found::Missing), Detail::default());
-                self.index.mark(self.session, row.no, judged, None, self.at, &mut Outcome::default())?;
+                self.index.mark(self.session, row.no, judged, None, self.at, &mut self.outcome)?;
             }
             return Ok(row);
         };
@@ -231,8 +232,7 @@ impl<S: Storage> Step<'_, S> {
         self.told.push(row.no);
         match &state.found {
             Some(found) if !fresh_needed => {
-                let mut outcome = Outcome::default();
-                self.index.judge_row(self.session, row.no, found, self.at, &mut outcome)?;
+                self.index.judge_row(self.session, row.no, found, self.at, &mut self.outcome)?;
                 // Whoever holds the row from here on must hold what the judgement made of it.
                 row = self.index.shelf.held_row(self.session, row.no)?.cloned().unwrap_or(row);
             }

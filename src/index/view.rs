@@ -69,6 +69,24 @@ pub struct Line {
     pub identity: Option<PathBuf>,
     /// What else there is to say.
     pub detail: Detail,
+    /// What it rests on that is watched by its own inode, and by its folder alone.
+    pub coverage: Coverage,
+}
+
+/// How sources are watched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// By their own inode and every folder on the way.
+    pub inode: u64,
+    /// By their folder alone: a change through another name of the file, made later elsewhere, is found by the scrub.
+    pub directory: u64,
+}
+
+impl std::iter::Sum for Coverage {
+    fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
+        let add = |a: Self, b: Self| Self { inode: a.inode + b.inode, directory: a.directory + b.directory };
+        parts.fold(Self::default(), add)
+    }
 }
 
 impl Line {
@@ -225,7 +243,16 @@ impl<S: Storage> Index<S> {
             exists: found.is_some_and(Found::is_something),
             identity: state.as_ref().and_then(identity),
             detail: mark.map(|mark| mark.detail.clone()).unwrap_or_default(),
+            coverage: std::iter::once(row).chain(&inputs).map(|row| self.coverage(row)).sum(),
         })
+    }
+
+    fn coverage(&self, row: &Row) -> Coverage {
+        match (row.source_id, &row.source) {
+            (None, _) => Coverage::default(),
+            (Some(source), Source::Tree { .. }) => self.grove.coverage(source),
+            (Some(_), _) => Coverage { inode: 1, directory: 0 },
+        }
     }
 
     fn is_suspect(&self, row: &Row) -> bool {

@@ -151,9 +151,9 @@ pub struct SessionStatus<'answer> {
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Coverage {
     /// By their own inode and every folder on the way.
-    pub inode: u32,
+    pub inode: u64,
     /// By their folder alone.
-    pub directory: u32,
+    pub directory: u64,
 }
 
 /// `status` of the daemon.
@@ -179,8 +179,17 @@ pub struct Health<'answer> {
     pub watches: usize,
     /// Events seen since start, opens and reads not counted.
     pub events: u64,
+    /// Connections that are told what happens.
+    pub subscribers: usize,
     /// Gaps since start.
     pub gaps: u64,
+    /// Changes that the scrub found and no event had announced.
+    pub missed_events: u64,
+    /// How often the scrub has gone through everything since start.
+    pub scrub_passes: u64,
+    /// Decisions compared with the disk; only in paranoid mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paranoid: Option<Paranoid>,
     /// Why the last gap began.
     pub last_gap: Option<&'answer str>,
     /// How the decision log reaches the disk.
@@ -189,6 +198,27 @@ pub struct Health<'answer> {
     pub state: WirePath,
     /// What went wrong and is not mended yet, one sentence each.
     pub problems: Vec<String>,
+}
+
+/// `subscribe`
+#[derive(Debug, Serialize)]
+pub struct Subscribed<'answer> {
+    /// The topics, each once.
+    pub subscribed: Vec<&'static str>,
+    /// The only session that is told of, where one was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<&'answer str>,
+}
+
+/// What the paranoid mode found.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Paranoid {
+    /// Decisions that were compared with the disk.
+    pub made: u64,
+    /// Those where the world moved meanwhile.
+    pub inconclusive: u64,
+    /// Rows of which index and disk said different things.
+    pub differences: u64,
 }
 
 /// `log.read`

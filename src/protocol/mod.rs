@@ -8,6 +8,7 @@ pub mod admission;
 pub mod answer;
 pub mod context;
 pub mod convert;
+pub mod event;
 pub mod frame;
 pub mod gate;
 pub mod path;

@@ -39,6 +39,8 @@ pub enum Verb {
     TouchAck(TouchAck),
     /// `fact.refute`
     Refute(Refute),
+    /// `subscribe`
+    Subscribe(Subscribe),
     /// `log.read`
     LogRead(LogRead),
     /// `check`
@@ -141,6 +143,17 @@ pub struct Refute {
     pub observed: Option<String>,
 }
 
+/// Parameters of `subscribe`. A later one on the same connection takes the place of an earlier one.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subscribe {
+    /// `staleness`, `decision`, `fork`, `gap`; at least one of them.
+    pub topics: Vec<String>,
+    /// Only what concerns this session; gaps concern all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
 /// Parameters of `log.read`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -217,6 +230,7 @@ fn verb(method: &str, params: Option<&RawValue>) -> Result<Verb, Refusal> {
         "status" => Verb::Status(parse(params)?),
         "touch_ack" => Verb::TouchAck(parse(params)?),
         "fact.refute" => Verb::Refute(parse(params)?),
+        "subscribe" => Verb::Subscribe(parse(params)?),
         "log.read" => Verb::LogRead(parse(params)?),
         "check" => Verb::Check(parse(params)?),
         "reload" => Verb::Reload,

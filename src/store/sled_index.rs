@@ -33,6 +33,9 @@ const CHECKSUM_BYTES: usize = 8;
 /// How long sled may take to open before it counts as hung. (Seen in the field: minutes.)
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// What sled may keep in memory. Decisions read a few hot values; a million files are looked at once and then left alone.
+const CACHE_BYTES: u64 = 48 * 1024 * 1024;
+
 /// How long to wait for sled's lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
@@ -147,7 +150,7 @@ fn is_locked(error: &sled::Error) -> bool {
 }
 
 fn open_here(folder: &Path) -> sled::Result<SledIndex> {
-    let db = sled::Config::new().path(folder).flush_every_ms(Some(500)).open()?;
+    let db = sled::Config::new().path(folder).cache_capacity(CACHE_BYTES).flush_every_ms(Some(500)).open()?;
     let trees = TABLES.iter().map(|(_, name)| db.open_tree(name)).collect::<sled::Result<_>>()?;
     Ok(SledIndex { trees, db })
 }
@@ -193,6 +196,21 @@ impl Storage for SledIndex {
         for entry in self.tree(table).scan_prefix(prefix) {
             let (key, sealed) = entry.map_err(|error| failed("scan", table, error))?;
             each(&key, open_seal(table, &key, &sealed)?);
+        }
+        Ok(())
+    }
+
+    fn scan_from(
+        &self,
+        table: Table,
+        from: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StorageError> {
+        for entry in self.tree(table).range(from..) {
+            let (key, sealed) = entry.map_err(|error| failed("scan", table, error))?;
+            if !each(&key, open_seal(table, &key, &sealed)?) {
+                break;
+            }
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::look::{self, LookOptions};
 use super::watch::Unarmed;
 use crate::index::found::{Found, Inode};
 use crate::index::freshness::Doubt;
-use crate::index::tree::{Entry, EntryKind, Listing, Order};
+use crate::index::tree::{Entry, EntryKind, Listing, Order, Views};
 use rustix::fs::{Dir, FileType, Mode, OFlags, Statx};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -51,7 +51,7 @@ pub(super) fn list(
         return Err(Unarmed::Moved);
     }
     let listing = Looking { folder, order, options, dir: &opened };
-    let names = if order.names.all {
+    let mut names = if order.names.all {
         match listing.names() {
             Ok(names) => names,
             Err(_) => return Ok(Err(Found::Unknown(Doubt::Unreadable))),
@@ -59,16 +59,17 @@ pub(super) fn list(
     } else {
         order.names.these.clone()
     };
+    let rules = order.names.all || names.contains(OsStr::new(".gitignore"));
+    names.retain(|name| order.views.care_for(name));
     let linked: Vec<PathBuf> =
         names.iter().filter(|name| listing.is_linked(name)).map(|name| folder.join(name)).collect();
     if !linked.is_empty() || order.names.all {
         armed.arm(&linked, order.names.all)?;
     }
-    let rules = names.contains(OsStr::new(".gitignore")) || order.names.all;
     let gitignore = rules.then(|| read_rules(&folder.join(".gitignore")));
     let entries = names.into_iter().map(|name| (listing.entry(&name), name));
     let entries = entries.map(|(entry, name)| (name, entry)).collect();
-    Ok(Ok(Listing { inode, entries, whole: order.names.all, gitignore }))
+    Ok(Ok(Listing { inode, entries, known: order.known.clone(), whole: order.names.all, gitignore }))
 }
 
 /// What stands where the folder was.
@@ -140,7 +141,7 @@ impl Looking<'_> {
             digest: None,
             doubt: None,
         };
-        if !self.order.wants_bytes(self.folder, name) {
+        if !self.order.views.want_bytes(name) {
             return Some(bare);
         }
         let names = &self.order.names;
@@ -192,5 +193,53 @@ pub(super) fn read_rules(path: &Path) -> String {
     match file.take(RULES_BYTES_MAX).read_to_end(&mut text) {
         Ok(_) => String::from_utf8_lossy(&text).into_owned(),
         Err(_) => String::new(),
+    }
+}
+
+/// Whether a folder looks as it is held to be: the same names, kinds and inodes, and the same stats where bytes count. With
+/// `bytes`, files are read as well.
+pub(super) fn glance_at(
+    folder: &Path,
+    held: &std::collections::BTreeMap<OsString, Entry>,
+    views: &Views,
+    bytes: bool,
+    options: &LookOptions,
+) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(dir) = rustix::fs::open(folder, flags, Mode::empty()).map(File::from) else { return false };
+    let order = Order::default();
+    let looking = Looking { folder, order: &order, options, dir: &dir };
+    let Ok(names) = looking.names() else { return false };
+    let cared_for = |name: &&OsString| views.care_for(name);
+    let same_names = names.iter().filter(cared_for).eq(held.keys().filter(cared_for));
+    same_names
+        && held
+            .iter()
+            .filter(|(name, _)| cared_for(name))
+            .all(|(name, entry)| looking.is_as_held(name, entry, bytes))
+}
+
+impl Looking<'_> {
+    fn is_as_held(&self, name: &OsStr, held: &Entry, bytes: bool) -> bool {
+        // What could not be told then need not be told now.
+        if held.doubt.is_some() {
+            return true;
+        }
+        let Ok(stat) = self.stat(name) else { return false };
+        let path = self.folder.join(name);
+        let read = || match look::look(&path, &[], None, self.options) {
+            Found::File(file) => held.digest == Some(file.digest),
+            Found::Unknown(_) => true,
+            _ => false,
+        };
+        match (held.kind, &held.stat) {
+            (EntryKind::File, Some(known)) => (!bytes && *known == look::stat_of(&stat)) || read(),
+            (EntryKind::Link, _) => self.entry(name).is_some_and(|now| now.digest == held.digest),
+            // Which file has the name does not matter to those who count names only.
+            (EntryKind::File, None) => {
+                FileType::from_raw_mode(u32::from(stat.stx_mode)) == FileType::RegularFile
+            }
+            _ => look::inode_of(&stat) == held.inode,
+        }
     }
 }

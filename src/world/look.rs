@@ -129,6 +129,13 @@ pub(super) fn statx_at(folder: &File, name: &OsStr) -> rustix::io::Result<Statx>
     rustix::fs::statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, wanted)
 }
 
+/// Whether what stands at a path has this stat; if it has another, whoever asks must read to know more.
+pub(super) fn has_stat(path: &Path, held: &Stat) -> bool {
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+    let stat = rustix::fs::statx(rustix::fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW, wanted);
+    stat.is_ok_and(|stat| stat_of(&stat) == *held)
+}
+
 /// Which inode a stat is of.
 pub(super) fn inode_of(stat: &Statx) -> Inode {
     Inode { dev: rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor), ino: stat.stx_ino }

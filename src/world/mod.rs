@@ -11,10 +11,12 @@ mod lines;
 mod listing;
 mod marks;
 mod mounts;
+pub mod plain;
 pub mod probe;
 mod roots;
 pub mod route;
 mod schema;
+mod scrub;
 mod verify;
 mod watch;
 
@@ -29,6 +31,7 @@ use cookie::Cookies;
 use look::LookOptions;
 use mounts::Mounts;
 use route::{End, resolve};
+use scrub::Scrubber;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -79,6 +82,7 @@ pub enum WorldError {
 pub struct World {
     // First: its threads use all the others.
     verifiers: Verifiers,
+    scrubber: Scrubber,
     arms: Arc<Arms>,
     board: Arc<Board>,
     cookies: Cookies,
@@ -110,7 +114,8 @@ impl World {
         arms.rebuild("the watcher was started").map_err(|source| WorldError::Watcher { source })?;
         let verifiers =
             Verifiers::start(options.threads, &board, &arms, &options.look).map_err(WorldError::Threads)?;
-        Ok(Self { verifiers, arms, board, cookies, mounts, folder })
+        let scrubber = Scrubber::start(&board, &options.look).map_err(WorldError::Threads)?;
+        Ok(Self { verifiers, scrubber, arms, board, cookies, mounts, folder })
     }
 
     /// Has these checks answered; urgent ones first. Their sources are followed from now on.
@@ -122,6 +127,11 @@ impl World {
         checks.iter().for_each(|check| marks.follow(check.source));
         drop(marks);
         self.verifiers.submit(checks, urgent);
+    }
+
+    /// Has what is held looked at again, without an event. What looks different comes in a later batch.
+    pub fn scrub(&self, held: Vec<crate::index::scrub::Held>, pass: u64) {
+        self.scrubber.submit(held, pass);
     }
 
     /// Ends the watches that nobody else needs.

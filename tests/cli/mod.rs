@@ -6,6 +6,7 @@ mod help;
 mod offline;
 mod rescan;
 mod serve;
+mod watch;
 
 use crate::harness::Place;
 use serde_json::Value;

@@ -11,7 +11,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// A process that is killed when the test forgets it.
-struct Kept(Child);
+pub(super) struct Kept(pub(super) Child);
 
 impl Drop for Kept {
     fn drop(&mut self) {
@@ -21,14 +21,14 @@ impl Drop for Kept {
 }
 
 /// A daemon in a process of its own.
-struct Serving {
+pub(super) struct Serving {
     child: Kept,
-    socket: PathBuf,
+    pub(super) socket: PathBuf,
     log: PathBuf,
 }
 
 impl Serving {
-    fn start(place: &Place, args: &[&str]) -> Self {
+    pub(super) fn start(place: &Place, args: &[&str]) -> Self {
         Self::start_under(place, args, &[])
     }
 
@@ -53,7 +53,7 @@ impl Serving {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(super) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.child.0.id()).expect("a pid")).expect("not 0");
         kill_process(pid, signal).expect("it runs");
     }

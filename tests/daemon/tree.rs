@@ -1,5 +1,7 @@
 //! Trees and commands: a search, a listing, test output are stale when, and only when, what they rest on changed.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test may fail as the test does")]
+
 use crate::daemon::{cause, decide, register, row};
 use crate::harness::{Daemon, Place};
 use serde_json::{Value, json};
@@ -242,4 +244,55 @@ fn a_command_is_as_fresh_as_its_inputs() {
     fs::remove_file(place.root.join("Makefile.local")).unwrap();
     let report = decide(&daemon, "s");
     assert_eq!(report["transition"], "resume", "{report}");
+}
+
+#[test]
+fn what_no_tree_counts_may_change_without_end() {
+    let place = Place::new();
+    planted(&place);
+    let daemon = Daemon::start(&place.home);
+    register(
+        &daemon,
+        &place,
+        "s",
+        &json!([tree("all", json!({})), tree("docs", json!({ "include": ["*.md"] }))]),
+    );
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut log = fs::File::create(place.root.join("src/x.log")).unwrap();
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                std::io::Write::write_all(&mut log, b"line\n").unwrap();
+            }
+        });
+        for _ in 0..20 {
+            let report = daemon.ask("decide", &json!({ "session": "s", "deadline_ms": 2_000 }));
+            assert_eq!(report["transition"], "resume", "{report}");
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    place.write("src/notes.md", "N\n");
+    let report = decide(&daemon, "s");
+    assert_eq!((cause(&report, "all"), cause(&report, "docs")), ("content".to_owned(), "content".to_owned()));
+}
+
+#[test]
+fn an_index_made_again_from_the_journal_still_knows_what_the_trees_were() {
+    for (what, deed, causes) in CASES {
+        let place = Place::new();
+        planted(&place);
+        let daemon = Daemon::start(&place.home);
+        let results = filters();
+        register(&daemon, &place, "s", &json!(results));
+        daemon.stop();
+        fs::remove_dir_all(place.home.join("state/index")).unwrap();
+        deed(&place.root);
+        let daemon = Daemon::start(&place.home);
+        let report = decide(&daemon, "s");
+        for (result, expected) in results.iter().zip(causes) {
+            let id = result["id"].as_str().unwrap();
+            // Which paths changed is not known any more, only that some did.
+            assert_eq!(cause(&report, id) == "fresh", *expected == "fresh", "{what}: {id} in {report:#}");
+        }
+    }
 }

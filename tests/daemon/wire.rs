@@ -11,28 +11,28 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 
 /// A connection that says whatever a test wants.
-struct Raw {
+pub(super) struct Raw {
     reader: BufReader<UnixStream>,
 }
 
 impl Raw {
-    fn connect(daemon: &Daemon) -> Self {
+    pub(super) fn connect(daemon: &Daemon) -> Self {
         let stream = UnixStream::connect(&daemon.folders.socket).expect("a socket");
         stream.set_read_timeout(Some(PATIENCE)).expect("a bound");
         stream.set_write_timeout(Some(PATIENCE)).expect("a bound");
         Self { reader: BufReader::new(stream) }
     }
 
-    fn stream(&self) -> &UnixStream {
+    pub(super) fn stream(&self) -> &UnixStream {
         self.reader.get_ref()
     }
 
-    fn send(&self, bytes: impl AsRef<[u8]>) {
+    pub(super) fn send(&self, bytes: impl AsRef<[u8]>) {
         self.stream().write_all(bytes.as_ref()).expect("the daemon reads");
     }
 
     /// The next answer; `None` when the daemon has closed.
-    fn answer(&mut self) -> Option<Value> {
+    pub(super) fn answer(&mut self) -> Option<Value> {
         let mut line = String::new();
         match self.reader.read_line(&mut line) {
             Ok(0) => None,
@@ -43,7 +43,7 @@ impl Raw {
         }
     }
 
-    fn say(&mut self, line: impl AsRef<[u8]>) -> Value {
+    pub(super) fn say(&mut self, line: impl AsRef<[u8]>) -> Value {
         self.send(line);
         self.send("\n");
         self.answer().expect("an answer")
@@ -132,6 +132,7 @@ fn an_unknown_field_is_refused_by_name_in_every_verb() {
         "status",
         "touch_ack",
         "fact.refute",
+        "subscribe",
         "log.read",
         "check",
     ] {

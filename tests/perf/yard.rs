@@ -177,6 +177,16 @@ impl Line {
 
     pub fn call(&mut self, request: &str) -> &str {
         self.writer.write_all(request.as_bytes()).unwrap();
+        self.next()
+    }
+
+    /// The last line that came.
+    pub fn last(&self) -> &str {
+        &self.answer
+    }
+
+    /// The next line, whatever it is.
+    pub fn next(&mut self) -> &str {
         self.answer.clear();
         self.reader.read_line(&mut self.answer).unwrap();
         &self.answer
@@ -247,6 +257,14 @@ impl Table {
             let (p50, p99) = (all.percentile(50) / 1e3, all.percentile(99) / 1e3);
             println!("{name:>24}: p50 {p50:>10.1} us   p99 {p99:>10.1} us   ({} samples)", all.0.len());
         }
+    }
+
+    /// Whether a column's p50 over all rounds is within a bound.
+    pub fn within(&self, column: usize, us_at_most: f64) {
+        let all = Samples(self.rounds.iter().flat_map(|round| round[column].0.clone()).collect());
+        let p50 = all.percentile(50) / 1e3;
+        let verdict = if p50 <= us_at_most { "holds" } else { "MISSED" };
+        println!("{}: p50 {p50:.1} us  {verdict} (at most {us_at_most:.0} us)", self.names[column]);
     }
 
     /// The ratio of two columns' p50, round by round.

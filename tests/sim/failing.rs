@@ -67,6 +67,16 @@ impl Storage for Failing {
         self.operate("scan", table)?;
         self.storage.scan(table, prefix, each)
     }
+
+    fn scan_from(
+        &self,
+        table: Table,
+        from: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StorageError> {
+        self.operate("scan", table)?;
+        self.storage.scan_from(table, from, each)
+    }
 }
 
 fn file(path: &str) -> Source {

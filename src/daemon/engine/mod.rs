@@ -3,12 +3,15 @@
 //! World before requests: each turn takes what happened, applies it, and only then runs what was waiting. A request is
 //! served after a cookie made later than the request has come back; one cookie serves everybody who waits for it.
 
+mod pushing;
+mod scrubbing;
 mod waiting;
 
 use super::Fatal;
 use super::clock;
 use super::handle::{EngineHandle, Message, Sight};
 use super::log::Log;
+use super::subscribers::Subscribers;
 use crate::config::Config;
 use crate::index::freshness::{Cause, Doubt, Freshness};
 use crate::index::row::SessionNo;
@@ -22,6 +25,7 @@ use crate::store::record::{Record, settled};
 use crate::store::sled_index::SledIndex;
 use crate::store::syncer::Synced;
 use crate::world::{Batch, World};
+use scrubbing::Scrub;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,6 +41,7 @@ pub(super) struct Engine {
     pub(super) ledger: Ledger,
     pub(super) world: World,
     pub(super) health: Health,
+    subscribers: Arc<Subscribers>,
     log: Log,
     wake: Arc<Notify>,
     inbox: mpsc::UnboundedReceiver<Message>,
@@ -46,6 +51,7 @@ pub(super) struct Engine {
     cookie_max: Duration,
     retry: Duration,
     retry_at: Option<Instant>,
+    scrub: Scrub,
     stopping: bool,
     /// Why the index may not be read any more.
     failed: Option<String>,
@@ -56,6 +62,10 @@ pub(super) struct Engine {
 pub(super) struct Health {
     pub(super) gaps: u64,
     pub(super) last_gap: Option<String>,
+    /// Changes that the scrub found and no event had announced.
+    pub(super) missed_events: u64,
+    /// How often the scrub has begun again from the first source.
+    pub(super) scrub_passes: u64,
     /// Why nothing can be seen at the moment.
     pub(super) blind: Option<String>,
 }
@@ -67,6 +77,7 @@ impl Engine {
         world: World,
         wake: Arc<Notify>,
         log: Log,
+        subscribers: Arc<Subscribers>,
         config: &Config,
     ) -> (Self, EngineHandle) {
         let (handle, inbox) = EngineHandle::new();
@@ -75,6 +86,7 @@ impl Engine {
             ledger,
             world,
             health: Health::default(),
+            subscribers,
             log,
             wake,
             inbox,
@@ -84,6 +96,7 @@ impl Engine {
             cookie_max: Duration::from_millis(config.verify.cookie_ms_max),
             retry: Duration::from_millis(config.verify.retry_ms),
             retry_at: None,
+            scrub: Scrub::new(Duration::from_secs(config.verify.scrub_pass_s)),
             stopping: false,
             failed: None,
         };
@@ -158,14 +171,20 @@ impl Engine {
         if !batch.stirred.is_empty() {
             self.index.stir(batch.stirred.iter().map(|(&folder, names)| (folder, names.clone())))?;
         }
+        for held in &batch.differing {
+            self.suspect_missed(held.clone());
+        }
         if !batch.answers.is_empty() {
+            self.scrub.begin();
             if batch.answers.iter().any(|answer| answer.found.is_unsure()) {
                 self.retry_at.get_or_insert(Instant::now() + self.retry);
             }
-            let outcome = self.index.settle(batch.answers.clone(), clock::now())?;
+            let at = clock::now();
+            let outcome = self.index.settle(batch.answers.clone(), at)?;
             for change in &outcome.changed {
                 tracing::debug!(id = %change.id, from = ?change.from, to = ?change.to, "changed");
             }
+            self.push_changes(&outcome.changed, at)?;
             self.keep_proofs(&outcome.changed)?;
         }
         Ok(())
@@ -196,7 +215,7 @@ impl Engine {
     }
 
     /// Events were, or may have been, lost: a new epoch, everything suspect, every watch made again.
-    fn begin_epoch(&mut self, why: &str) -> Result<(), StorageError> {
+    pub(super) fn begin_epoch(&mut self, why: &str) -> Result<(), StorageError> {
         let epoch = clock::new_epoch();
         tracing::warn!(%epoch, why, "gap");
         self.health.gaps += 1;
@@ -205,6 +224,7 @@ impl Engine {
             tracing::error!(%error, "the gap could not be logged");
         }
         let checks = self.index.lose_sync(&epoch)?;
+        self.push_gap(&epoch, why);
         self.world.verify(checks, false);
         // A cookie made before the gap may have been lost in it. Whoever waited for it waits for the next one.
         if let Some(flight) = self.flight.take() {

@@ -7,6 +7,9 @@ use crate::index::storage::StorageError;
 use crate::world::{Batch, Cookie};
 use std::time::{Duration, Instant};
 
+/// How long the engine's own work waits for a barrier.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 pub(super) struct Waiter {
     need: Need,
     session: Option<SessionNo>,
@@ -56,6 +59,17 @@ impl Engine {
             // They come in their turn.
             tracing::warn!(%error, "the folders of a session's trees could not be hurried");
         }
+    }
+
+    /// Runs a piece of work once everything was seen that happened before now; not at all if that cannot be.
+    pub(super) fn behind_barrier(&mut self, work: impl FnOnce(&mut Self) + Send + 'static) {
+        let deadline = Instant::now() + PATIENCE;
+        let work: Work = Box::new(move |engine, sight| {
+            if sight == Sight::Clear {
+                work(engine);
+            }
+        });
+        self.queued.push(Waiter { need: Need::Barrier, session: None, deadline, work });
     }
 
     pub(super) fn drain_inbox(&mut self) {
@@ -133,6 +147,9 @@ impl Engine {
         if self.retry_at.is_some_and(|at| at <= now) {
             self.look_again()?;
         }
+        if self.scrub.at.is_some_and(|at| at <= now) {
+            self.scrub_some()?;
+        }
         Ok(())
     }
 
@@ -157,6 +174,6 @@ impl Engine {
         // A cookie that could not be made is tried again soon.
         let again = (self.flight.is_none() && !self.queued.is_empty())
             .then(|| Instant::now() + Duration::from_millis(20));
-        deadlines.chain(cookie).chain(again).chain(self.retry_at).min()
+        deadlines.chain(cookie).chain(again).chain(self.retry_at).chain(self.scrub.at).min()
     }
 }

@@ -3,11 +3,13 @@
 use super::{Answer, Daemon, no_session};
 use crate::daemon::clock;
 use crate::daemon::handle::Need;
+use crate::daemon::paranoid::cross_check;
 use crate::decision::{self, Decision};
 use crate::index::view::{Listed, View};
 use crate::protocol::admission::Refused;
 use crate::protocol::answer::to_json;
 use crate::protocol::convert;
+use crate::protocol::event::{self, ReceiptOut, Topic};
 use crate::protocol::refusal::Refusal;
 use crate::protocol::report::{Circumstances, report};
 use crate::protocol::request::Decide;
@@ -33,6 +35,9 @@ pub(super) async fn decide(daemon: &Daemon, ask: Decide, began: Instant) -> Answ
     let held_by = daemon.holders.other(session.as_str(), ask.holder.map(|holder| holder.pid));
     let goal = ask.goal.map(convert::goal).transpose()?;
     let deadline = daemon.config().deadline(ask.deadline_ms);
+    if daemon.config().verify.paranoid {
+        cross_check(daemon, &session, deadline).await?;
+    }
     let mut view = seen(daemon, &session, listed, deadline).await?;
     if let Some(goal) = goal {
         view.head.goal = goal;
@@ -102,6 +107,12 @@ pub(super) async fn say(
         tracing::error!(%error, "a decision could not be logged");
         Refusal::application("log_failed", error)
     })?;
+    let session = &view.head.session;
+    if daemon.subscribers.want(Topic::Decision, Some(session)) {
+        let logged = ReceiptOut { seq: receipt.seq, hash: &receipt.hash };
+        let line = event::decided(made.decision, session, decision, beside.supersedes, &view.clock, logged);
+        daemon.subscribers.tell(Topic::Decision, Some(session), line);
+    }
     Ok(with_receipt(report, &receipt))
 }
 

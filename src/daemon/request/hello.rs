@@ -15,6 +15,7 @@ const CAPABILITIES: &[&str] = &[
     "status",
     "touch_ack",
     "fact.refute",
+    "subscribe",
     "log.read",
     "check",
     "reload",

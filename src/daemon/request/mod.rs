@@ -8,8 +8,10 @@ mod refute;
 mod register;
 mod sessions;
 mod status;
+mod subscribe;
 mod touch_ack;
 
+use super::subscribers::Wanted;
 use super::{Command, Daemon};
 use crate::index::RegisterError;
 use crate::index::storage::StorageError;
@@ -24,29 +26,40 @@ use std::time::Instant;
 /// A result, as JSON text.
 type Answer = Result<String, Refusal>;
 
+/// What a connection does about one request.
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    /// The line to be written.
+    pub(super) line: Option<String>,
+    /// What the connection is told from there on.
+    pub(super) wanted: Option<Wanted>,
+}
+
 /// Answers one line. A notification gets no answer, whatever became of it.
-pub(super) async fn answer(daemon: Arc<Daemon>, line: Vec<u8>) -> Option<String> {
+pub(super) async fn answer(daemon: Arc<Daemon>, line: Vec<u8>) -> Reply {
     let began = Instant::now();
     let request = match Request::parse(&line) {
         Ok(request) => request,
-        Err(refusal) => return Some(refusal_line(None, &refusal)),
+        Err(refusal) => return Reply { line: Some(refusal_line(None, &refusal)), wanted: None },
     };
     drop(line);
+    let mut wanted = None;
     let answer = match request.verb {
-        Ok(verb) => dispatch(&daemon, verb, began).await,
+        Ok(verb) => dispatch(&daemon, verb, began, &mut wanted).await,
         Err(refusal) => Err(refusal),
     };
-    let id = request.id?;
-    Some(match answer {
+    let Some(id) = request.id else { return Reply { line: None, wanted } };
+    let line = match answer {
         Ok(result) => result_line(&id, &result),
         Err(refusal) => {
             tracing::debug!(code = refusal.code, word = refusal.word(), "refused");
             refusal_line(Some(&id), &refusal)
         }
-    })
+    };
+    Reply { line: Some(line), wanted }
 }
 
-async fn dispatch(daemon: &Daemon, verb: Verb, began: Instant) -> Answer {
+async fn dispatch(daemon: &Daemon, verb: Verb, began: Instant, wanted: &mut Option<Wanted>) -> Answer {
     match verb {
         Verb::Hello => hello::hello(daemon).await,
         Verb::Register(context) => register::register(daemon, *context).await,
@@ -58,6 +71,11 @@ async fn dispatch(daemon: &Daemon, verb: Verb, began: Instant) -> Answer {
         Verb::Status(ask) => status::status(daemon, ask).await,
         Verb::TouchAck(ask) => touch_ack::touch_ack(daemon, ask).await,
         Verb::Refute(ask) => refute::refute(daemon, ask, began).await,
+        Verb::Subscribe(ask) => {
+            let (asked, answer) = subscribe::subscribe(&ask)?;
+            *wanted = Some(asked);
+            Ok(answer)
+        }
         Verb::LogRead(ask) => log_read::log_read(daemon, &ask),
         Verb::Check(ask) => check::check(&ask),
         Verb::Reload => match daemon.reload() {

@@ -73,7 +73,9 @@ fn apply(
         Record::Refuted { session: name.to_string(), target: WirePath(target.clone()), at: at.micros };
     let refuted = engine.journaled(&record, |engine| engine.index.refute(session, &target, at))?;
     engine.index.storage_mut().flush()?;
-    Ok((refuted.map(|refuted| refuted.ids).unwrap_or_default(), engine.synced()))
+    let (ids, changed) = refuted.map(|refuted| (refuted.ids, refuted.changed)).unwrap_or_default();
+    engine.push_changes(&changed, at)?;
+    Ok((ids, engine.synced()))
 }
 
 /// The session's last decision, if it was a resume.

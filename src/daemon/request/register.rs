@@ -4,9 +4,10 @@ use super::{Answer, Daemon, blind, no_session};
 use crate::daemon::clock;
 use crate::daemon::engine::Engine;
 use crate::daemon::handle::{Need, Sight};
+use crate::index::Change;
 use crate::index::freshness::Freshness;
 use crate::index::row::{Role, RowNo, SessionNo};
-use crate::index::view::Line;
+use crate::index::view::{Line, Listed};
 use crate::protocol::answer::{Registered, Told, to_json};
 use crate::protocol::context::Context;
 use crate::protocol::convert;
@@ -17,7 +18,7 @@ use crate::session::context::Update;
 use crate::store::record::{Record, settled};
 use crate::store::syncer::Synced;
 use crate::world::digest;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -49,26 +50,29 @@ async fn tell(daemon: &Daemon, update: Update) -> Answer {
     let begun = daemon
         .engine
         .when(Need::Barrier, deadline, move |engine, sight| begin(engine, &update, rows_max, sight));
-    let (session, told) = begun.await??;
+    let begun = begun.await??;
     let settled = Need::Settled(name.clone());
-    let finished = daemon
-        .engine
-        .when(settled, deadline, move |engine, sight| finish(engine, &name, session, &told, sight));
+    let finished =
+        daemon.engine.when(settled, deadline, move |engine, sight| finish(engine, &name, &begun, sight));
     let (answer, synced) = finished.await??;
     on_disk(synced).await?;
     Ok(answer)
 }
 
+/// A registration whose sources are being looked at.
+struct Begun {
+    session: SessionNo,
+    told: Vec<RowNo>,
+    /// What was not fresh before it.
+    doubtful: HashMap<String, Freshness>,
+}
+
 /// Journal first: what the index has taken can then always be told again.
-fn begin(
-    engine: &mut Engine,
-    update: &Update,
-    rows_max: usize,
-    sight: Sight,
-) -> Result<(SessionNo, Vec<RowNo>), Refusal> {
+fn begin(engine: &mut Engine, update: &Update, rows_max: usize, sight: Sight) -> Result<Begun, Refusal> {
     if sight == Sight::Blind {
         return Err(blind());
     }
+    let doubtful = doubtful(engine, &update.session)?;
     engine.index.admits(update, rows_max)?;
     refuse_long_lists(engine, update)?;
     let at = clock::now();
@@ -77,7 +81,28 @@ fn begin(
         engine.index.register(update, rows_max, at)
     })?;
     engine.follow(registered.checks, &registered.released);
-    Ok((registered.session, registered.told))
+    engine.push_changes(&registered.changed, at)?;
+    Ok(Begun { session: registered.session, told: registered.told, doubtful })
+}
+
+/// The rows of a session that are not fresh, if anybody wants to be told when they are.
+fn doubtful(engine: &Engine, name: &SessionId) -> Result<HashMap<String, Freshness>, Refusal> {
+    if !engine.wants_changes(name) {
+        return Ok(HashMap::new());
+    }
+    let lines = engine.view(name, Listed::Doubtful, Sight::Clear)?.map(|view| view.lines).unwrap_or_default();
+    Ok(lines.into_iter().map(|line| (line.id, line.freshness)).collect())
+}
+
+/// A row that was told anew has started over, and nobody looks at it as a change when it is fresh at once. For whoever
+/// was told that it was not, it is one.
+fn restored(begun: &Begun, lines: &[Line]) -> Vec<Change> {
+    let fresh = lines.iter().filter(|line| line.freshness == Freshness::Fresh);
+    let of = |line: &Line| {
+        let from = *begun.doubtful.get(&line.id).filter(|from| **from != Freshness::Fresh)?;
+        Some(Change { session: begun.session, id: line.id.clone(), from, to: Freshness::Fresh })
+    };
+    fresh.filter_map(of).collect()
 }
 
 /// Lists are bounded as they stand, however many updates they came in.
@@ -98,10 +123,10 @@ fn refuse_long_lists(engine: &Engine, update: &Update) -> Result<(), Refusal> {
 fn finish(
     engine: &mut Engine,
     name: &SessionId,
-    session: SessionNo,
-    told: &[RowNo],
+    begun: &Begun,
     sight: Sight,
 ) -> Result<(String, oneshot::Receiver<Synced>), Refusal> {
+    let session = begun.session;
     // Dropped while it was looked at, and perhaps begun again by somebody else.
     if engine.index.session(name) != Some(session) {
         return Err(no_session(name));
@@ -109,11 +134,12 @@ fn finish(
     if sight != Sight::Clear {
         engine.index.give_up_awaiting(session)?;
     }
-    let rows = engine.index.rows_of(session, told)?;
+    let rows = engine.index.rows_of(session, &begun.told)?;
     let head = engine.index.head(session)?;
     engine.journaled(&settled(head.session.as_str(), &rows), |_| Ok::<_, Refusal>(()))?;
     engine.index.storage_mut().flush()?;
     let lines = engine.index.lines_of(session, &rows)?;
+    engine.push_changes(&restored(begun, &lines), clock::now())?;
     let of = |role: Role| lines.iter().filter(move |line| line.role == role).map(told_line).collect();
     let answer = Registered {
         session: head.session.as_str(),
@@ -127,16 +153,11 @@ fn finish(
 
 fn told_line(line: &Line) -> Told<'_> {
     let result = line.role != Role::Invariant;
-    let (status, cause) = match line.freshness {
-        Freshness::Fresh => ("fresh", None),
-        Freshness::Stale(cause) => ("stale", Some(cause.word())),
-        Freshness::Unknown(doubt) => ("unknown", Some(doubt.word())),
-    };
     Told {
         id: result.then_some(line.id.as_str()),
         name: (!result).then_some(line.id.as_str()),
-        status,
-        cause,
+        status: line.freshness.word(),
+        cause: line.freshness.cause(),
         baseline: if line.by_registration { "registration" } else { "client" },
     }
 }

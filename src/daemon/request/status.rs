@@ -2,15 +2,16 @@
 
 use super::{Answer, Daemon, no_session};
 use crate::daemon::handle::{Need, Sight};
+use crate::index;
 use crate::index::freshness::Freshness;
 use crate::index::view::{Line, Listed, View};
-use crate::protocol::answer::{Coverage, Health, SessionStatus, to_json};
+use crate::protocol::answer::{Coverage, Health, Paranoid, SessionStatus, to_json};
 use crate::protocol::convert;
 use crate::protocol::path::WirePath;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::report::{ClockOut, row};
 use crate::protocol::request::Status;
-use crate::session::source::Source;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 pub(super) async fn status(daemon: &Daemon, ask: Status) -> Answer {
@@ -40,19 +41,21 @@ async fn of_session(daemon: &Daemon, session: &str) -> Answer {
     }))
 }
 
-/// Sources named directly are watched by their own inode and every folder on the way, unless they cannot be.
+/// How the session's sources are watched, members of its trees one by one. What cannot be told is not watched.
 fn coverage(view: &View) -> Coverage {
     let doubtful = |line: &Line| matches!(line.freshness, Freshness::Unknown(_));
-    let watched = view.lines.iter().filter(|line| !matches!(line.source, Source::Volatile { .. }));
-    let watched = watched.filter(|line| !doubtful(line));
-    Coverage { inode: watched.count() as u32, directory: 0 }
+    let covered: index::view::Coverage =
+        view.lines.iter().filter(|line| !doubtful(line)).map(|line| line.coverage).sum();
+    Coverage { inode: covered.inode, directory: covered.directory }
 }
 
 async fn of_daemon(daemon: &Daemon) -> Answer {
     let deadline = Instant::now() + daemon.config().deadline(None);
     let log_sync = daemon.log.mode().word();
     let state = WirePath(daemon.folders.state.clone());
+    let subscribers = daemon.subscribers.len();
     let uptime_s = daemon.started.elapsed().as_secs();
+    let paranoid = daemon.config().verify.paranoid.then(|| paranoid(daemon));
     let health = daemon.engine.when(Need::Barrier, deadline, move |engine, sight| {
         let mut problems = engine.problems();
         if sight == Sight::Blind {
@@ -69,7 +72,11 @@ async fn of_daemon(daemon: &Daemon) -> Answer {
             suspects: engine.index.pending_len(),
             watches: engine.world.watches_len(),
             events: engine.world.events(),
+            subscribers,
             gaps: engine.health.gaps,
+            missed_events: engine.health.missed_events,
+            scrub_passes: engine.health.scrub_passes,
+            paranoid,
             last_gap: engine.health.last_gap.as_deref(),
             log_sync,
             state,
@@ -77,4 +84,13 @@ async fn of_daemon(daemon: &Daemon) -> Answer {
         }))
     });
     health.await?
+}
+
+fn paranoid(daemon: &Daemon) -> Paranoid {
+    let checks = &daemon.cross_checks;
+    Paranoid {
+        made: checks.made.load(Ordering::Relaxed),
+        inconclusive: checks.inconclusive.load(Ordering::Relaxed),
+        differences: checks.differences.load(Ordering::Relaxed),
+    }
 }

@@ -128,6 +128,7 @@ fn change_key(tree: SourceId, path: &Path) -> Vec<u8> {
 mod tests {
     use super::{Past, Print};
 
+    #[expect(clippy::unnecessary_wraps, reason = "a path's state is a print or nothing")]
     fn print(byte: u8) -> Option<Print> {
         Some(Print([byte; 32]))
     }

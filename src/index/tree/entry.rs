@@ -3,6 +3,7 @@
 use crate::index::found::{Inode, Stat};
 use crate::index::freshness::Doubt;
 use crate::session::digest::Digest;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -45,6 +46,8 @@ pub struct Listing {
     pub inode: Inode,
     /// The names that were looked at, with what stands there, if anything does.
     pub entries: Vec<(OsString, Option<Entry>)>,
+    /// What was known of these names when the look was ordered: still what is stored, or the look was overtaken.
+    pub known: BTreeMap<OsString, Entry>,
     /// All names were looked at: what is not listed is not there.
     pub whole: bool,
     /// The text of its `.gitignore`, where that name was looked at; empty when there is none.

@@ -71,7 +71,10 @@ impl<S: Storage> Index<S> {
             self.shelf.put(Table::Sources, &source_key(id), &state)?;
         }
         if let Some(tree) = self.grove.trees.get_mut(&id) {
-            tree.unsettled = false;
+            (tree.unsettled, tree.prove) = (false, false);
+        }
+        if self.grove.trees.values().all(|tree| !tree.unsettled) {
+            self.grove.early.clear();
         }
         for (session, _) in &state.readers {
             self.forget_suspect(*session);

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How a tree stands in one of its folders: what decides which of the folder's names count.
+#[derive(Debug, Clone)]
 pub(super) struct Stand {
     tree: SourceId,
     sieve: Arc<Sieve>,
@@ -22,6 +23,15 @@ pub(super) struct Stand {
     below: PathBuf,
     rules: Vec<Arc<Rules>>,
 }
+
+/// The same sieve is the same object, and the rules that count are the folder's.
+impl PartialEq for Stand {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.sieve, &other.sieve) && self.folder == other.folder
+    }
+}
+
+impl Eq for Stand {}
 
 impl Stand {
     fn place(&self) -> Place<'_> {
@@ -47,14 +57,28 @@ impl Stand {
     /// The print of an entry, if it counts.
     pub(super) fn print(&self, name: &OsStr, entry: Option<&Entry>) -> Option<Print> {
         let entry = entry?;
-        let taken = self.sieve.takes(&self.place(), Path::new(name), entry.kind == EntryKind::Folder);
-        taken.then(|| Print::of(&self.below.join(name), entry, self.sieve.contents))
+        self.takes(name, entry.kind == EntryKind::Folder)
+            .then(|| Print::of(&self.below.join(name), entry, self.sieve.contents))
+    }
+
+    /// Whether a name counts.
+    pub(super) fn takes(&self, name: &OsStr, folder: bool) -> bool {
+        self.sieve.takes(&self.place(), Path::new(name), folder)
+    }
+
+    /// Whether the bytes of files count.
+    pub(super) fn counts_bytes(&self) -> bool {
+        self.sieve.contents
+    }
+
+    /// Whether the tree would go on below a folder of this name.
+    pub(super) fn goes_below(&self, name: &OsStr) -> bool {
+        self.sieve.enters(&self.place(), Path::new(name))
     }
 
     /// Whether the tree goes on below an entry.
     pub(super) fn enters(&self, name: &OsStr, entry: Option<&Entry>) -> bool {
-        entry.is_some_and(|entry| entry.kind == EntryKind::Folder)
-            && self.sieve.enters(&self.place(), Path::new(name))
+        entry.is_some_and(|entry| entry.kind == EntryKind::Folder) && self.goes_below(name)
     }
 }
 
@@ -72,11 +96,12 @@ impl<S: Storage> Index<S> {
         self.grove.orphans = true;
     }
 
-    /// Which versions the readers of a tree speak of, after a restart.
+    /// Which versions the readers of a tree speak of, after a restart, and whether one of them is critical.
     pub(in crate::index) fn speak_of(
         &mut self,
         id: SourceId,
         state: &SourceState,
+        critical: bool,
     ) -> Result<(), StorageError> {
         if !self.grove.trees.contains_key(&id) {
             return Ok(());
@@ -89,6 +114,7 @@ impl<S: Storage> Index<S> {
         moments.dedup();
         if let Some(tree) = self.grove.trees.get_mut(&id) {
             tree.moments = moments;
+            tree.prove = critical;
         }
         Ok(())
     }
@@ -170,7 +196,8 @@ impl<S: Storage> Index<S> {
         }
         self.wait(tree, id, true)?;
         let stamp = self.next_stamp();
-        self.grove.queue(id, Names::all(false), stamp);
+        let prove = self.grove.trees.get(&tree).is_some_and(|tree| tree.prove);
+        self.grove.queue(id, Names::all(prove), stamp);
         Ok(())
     }
 

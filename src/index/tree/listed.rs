@@ -5,7 +5,7 @@ use super::entry::{Entry, EntryKind, Listing};
 use super::grow::Stand;
 use super::order::{Names, entry_key};
 use super::sieve::Rules;
-use crate::index::found::Found;
+use crate::index::found::{Found, Inode};
 use crate::index::freshness::Doubt;
 use crate::index::pack;
 use crate::index::storage::{Storage, StorageError, Table};
@@ -35,9 +35,19 @@ impl<S: Storage> Index<S> {
             return Ok(());
         }
         let trees = folder.trees.clone();
+        let Some(names) = self.of_concern(id, names) else { return Ok(()) };
         let stamp = self.next_stamp();
         self.grove.queue(id, names, stamp);
         trees.into_iter().try_for_each(|tree| self.wait(tree, id, false))
+    }
+
+    /// Those of the names that some tree cares for. The rules of a `.gitignore` count whoever counts the file.
+    fn of_concern(&self, id: SourceId, mut names: Names) -> Option<Names> {
+        if !names.these.is_empty() {
+            let views = self.views(id);
+            names.these.retain(|name| name == ".gitignore" || views.care_for(name));
+        }
+        (names.all || !names.these.is_empty()).then_some(names)
     }
 
     /// Looks again at the folders of a tree that leave it in doubt.
@@ -57,25 +67,33 @@ impl<S: Storage> Index<S> {
         at: Moment,
         outcome: &mut Outcome,
     ) -> Result<(), StorageError> {
+        let (listing, doubt) = match looked {
+            Looked::Listing(listing) => (Some(listing), None),
+            Looked::Found(Found::Unknown(doubt)) => (None, Some(doubt)),
+            // Gone, or no folder any more: nothing is in it.
+            Looked::Found(_) | Looked::Root(_) | Looked::Head(_) => (Some(nothing(self.entries(id)?)), None),
+        };
         let Some(folder) = self.grove.folders.get_mut(&id) else { return Ok(()) };
-        let before = folder.doubt.take();
+        let before = std::mem::replace(&mut folder.doubt, doubt);
         let waiting = std::mem::take(&mut folder.waiting);
         let trees = folder.trees.clone();
-        let listing = match looked {
-            Looked::Listing(listing) => Some(listing),
-            Looked::Found(Found::Unknown(doubt)) => {
-                folder.doubt = Some(doubt);
-                None
-            }
-            // Gone, or no folder any more: nothing is in it.
-            Looked::Found(_) | Looked::Root(_) | Looked::Head(_) => Some(nothing(folder.inode)),
-        };
-        let doubt = folder.doubt;
         let other_rules = listing.as_ref().is_some_and(|listing| self.take_rules(id, listing));
-        let changes = match listing {
-            Some(listing) => self.keep(id, listing)?,
-            None => Vec::new(),
+        // A tree that is new here counts all that is there; nobody else needs more than what changed.
+        let anyone_new = waiting.iter().any(|waiting| waiting.new);
+        let (changes, now) = match listing {
+            Some(listing) => {
+                let whole = listing.whole;
+                let now = (anyone_new && whole).then(|| present(&listing));
+                (self.keep(id, listing)?, now)
+            }
+            None => (Vec::new(), None),
         };
+        let now = match now {
+            Some(now) => now,
+            None if anyone_new => self.entries(id)?,
+            None => BTreeMap::new(),
+        };
+        self.keep_for_latecomers(id, &trees, &changes);
         let mut regrown = Vec::new();
         for tree in trees {
             let new = waiting.contains(&Waiting { tree, new: true });
@@ -88,11 +106,25 @@ impl<S: Storage> Index<S> {
                 self.grove.doubt(tree, before, false);
             }
             self.grove.doubt(tree, doubt, true);
-            self.count_changes(tree, id, &changes, new)?;
+            self.count_changes(tree, id, &changes, new.then_some(&now))?;
         }
         self.stir_replaced(id, &changes)?;
         self.answered(id, waiting, at, outcome)?;
         regrown.into_iter().try_for_each(|tree| self.regrow(tree))
+    }
+
+    /// Trees grow side by side, and each learns of a folder's changes when it comes to the folder; but the first look has
+    /// taken them in by then.
+    fn keep_for_latecomers(&mut self, id: SourceId, trees: &[SourceId], changes: &[Change]) {
+        let late = |(tree, held): (&SourceId, &super::Tree)| {
+            held.unsettled && !held.moments.is_empty() && !trees.contains(tree)
+        };
+        if !changes.is_empty() && self.grove.trees.iter().any(late) {
+            let early = self.grove.early.entry(id).or_default();
+            for (name, old, _) in changes {
+                early.entry(name.clone()).or_insert_with(|| old.clone());
+            }
+        }
     }
 
     /// The folder was looked at; trees that waited for nothing else are whole.
@@ -121,7 +153,7 @@ impl<S: Storage> Index<S> {
 
     /// Keeps what the look found, entry by entry. Returns what changed.
     fn keep(&mut self, id: SourceId, listing: Listing) -> Result<Vec<Change>, StorageError> {
-        let mut old = if listing.whole { self.entries(id)? } else { self.named(id, &listing)? };
+        let mut old = listing.known;
         let mut changes = Vec::new();
         let mut doubtful =
             !listing.whole && self.grove.folders.get(&id).is_some_and(|folder| folder.doubtful);
@@ -148,15 +180,6 @@ impl<S: Storage> Index<S> {
         Ok(changes)
     }
 
-    fn named(&self, id: SourceId, listing: &Listing) -> Result<BTreeMap<OsString, Entry>, StorageError> {
-        let mut named = BTreeMap::new();
-        for (name, _) in &listing.entries {
-            let entry = self.shelf.get(Table::Entries, &entry_key(id, name))?;
-            named.extend(entry.map(|entry| (name.clone(), entry)));
-        }
-        Ok(named)
-    }
-
     /// Takes the folder's own rules. Whether they are others than before.
     fn take_rules(&mut self, id: SourceId, listing: &Listing) -> bool {
         let (Some(text), Some(folder)) = (&listing.gitignore, self.grove.folders.get_mut(&id)) else {
@@ -178,30 +201,33 @@ impl<S: Storage> Index<S> {
         tree: SourceId,
         id: SourceId,
         changes: &[Change],
-        new: bool,
+        new: Option<&BTreeMap<OsString, Entry>>,
     ) -> Result<(), StorageError> {
         let Some(stand) = self.stand(tree, id) else { return Ok(()) };
-        if new {
-            for (name, old, entry) in changes {
-                let prints = (stand.print(name, old.as_ref()), stand.print(name, entry.as_ref()));
-                self.note_change(&stand, name, prints)?;
-                if stand.enters(name, old.as_ref()) && !stand.enters(name, entry.as_ref()) {
-                    self.note_vanished(&stand.below(name))?;
+        if let Some(entries) = new {
+            let mut then: BTreeMap<OsString, Option<Entry>> =
+                changes.iter().map(|(name, old, _)| (name.clone(), old.clone())).collect();
+            then.extend(self.grove.early.get(&id).cloned().unwrap_or_default());
+            for (name, old) in then {
+                let (old, entry) = (old.as_ref(), entries.get(&name));
+                self.note_change(&stand, &name, (stand.print(&name, old), stand.print(&name, entry)))?;
+                if stand.enters(&name, old) && !stand.enters(&name, entry) {
+                    self.note_vanished(&stand.below(&name))?;
                 }
             }
-            for (name, entry) in self.entries(id)? {
-                let print = stand.print(&name, Some(&entry));
+            for (name, entry) in entries {
+                let print = stand.print(name, Some(entry));
                 if let Some(tree) = self.grove.trees.get_mut(&tree) {
-                    tree.count(print.map(|print| (&entry, print)), true);
+                    tree.count(print.map(|print| (entry, print)), true);
                 }
-                self.step_below(&stand, tree, id, &(name, None, Some(entry)))?;
+                self.step_below(&stand, tree, id, (name, None, Some(entry)))?;
             }
             return Ok(());
         }
         for change in changes {
-            let (name, old, entry) = change;
-            self.count_entry(&stand, name, (old.as_ref(), entry.as_ref()))?;
-            self.step_below(&stand, tree, id, change)?;
+            let (name, old, entry) = (&change.0, change.1.as_ref(), change.2.as_ref());
+            self.count_entry(&stand, name, (old, entry))?;
+            self.step_below(&stand, tree, id, (name, old, entry))?;
         }
         Ok(())
     }
@@ -223,9 +249,9 @@ impl<S: Storage> Index<S> {
         stand: &Stand,
         tree: SourceId,
         id: SourceId,
-        (name, old, entry): &Change,
+        (name, old, entry): (&OsString, Option<&Entry>, Option<&Entry>),
     ) -> Result<(), StorageError> {
-        let (was, is) = (stand.enters(name, old.as_ref()), stand.enters(name, entry.as_ref()));
+        let (was, is) = (stand.enters(name, old), stand.enters(name, entry));
         let Some(folder) = self.grove.folders.get(&id) else { return Ok(()) };
         let path = folder.path.join(name);
         match (was, is) {
@@ -261,9 +287,14 @@ impl<S: Storage> Index<S> {
     }
 }
 
-fn nothing(inode: Option<crate::index::found::Inode>) -> Listing {
-    let inode = inode.unwrap_or(crate::index::found::Inode { dev: 0, ino: 0 });
-    Listing { inode, entries: Vec::new(), whole: true, gitignore: Some(String::new()) }
+fn present(listing: &Listing) -> BTreeMap<OsString, Entry> {
+    let there = listing.entries.iter().filter_map(|(name, entry)| Some((name.clone(), entry.clone()?)));
+    there.collect()
+}
+
+fn nothing(known: BTreeMap<OsString, Entry>) -> Listing {
+    let inode = Inode { dev: 0, ino: 0 };
+    Listing { inode, entries: Vec::new(), known, whole: true, gitignore: Some(String::new()) }
 }
 
 /// What leaves a tree in doubt first.

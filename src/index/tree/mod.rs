@@ -19,7 +19,7 @@ pub mod sieve;
 mod sum;
 
 pub use entry::{Entry, EntryKind, Listing, Root};
-pub use order::{Names, Order};
+pub use order::{Names, Order, Views};
 pub use sum::Print;
 
 pub(super) use changes::Past;
@@ -27,9 +27,11 @@ use changes::Since;
 
 use super::found::{Found, Inode};
 use super::freshness::Doubt;
+use super::view::Coverage;
 use super::{SourceId, Stamp};
 use sieve::{Rules, Sieve};
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sum::Sum;
@@ -49,6 +51,9 @@ pub(super) struct Grove {
     orphans: bool,
     /// Folders that are gone, for whoever ends their watches.
     released: Vec<SourceId>,
+    /// What stood under names whose change was found while some tree that speaks of earlier versions had yet to come to
+    /// their folder.
+    early: HashMap<SourceId, BTreeMap<OsString, Option<Entry>>>,
     /// What changed in the tree that is being finished, since each version that a stale reader speaks of.
     since: BTreeMap<u64, Since>,
 }
@@ -69,6 +74,8 @@ pub(super) struct Tree {
     waits: u32,
     /// It waits for folders, or for a look at its own path; its readers are counted as suspects.
     unsettled: bool,
+    /// Until it is whole no stat may stand in for bytes: somebody critical rests on it, and nobody watched.
+    pub(super) prove: bool,
     /// Counts the states that it was in as a whole.
     pub(super) version: u64,
     /// Versions at which readers were right, sorted.
@@ -116,6 +123,7 @@ impl Tree {
             instead: None,
             waits: 0,
             unsettled: false,
+            prove: false,
             version,
             moments: Vec::new(),
         }
@@ -125,9 +133,9 @@ impl Tree {
     fn count(&mut self, member: Option<(&Entry, Print)>, present: bool) {
         let Some((entry, print)) = member else { return };
         if present {
-            self.sum.add(print)
+            self.sum.add(print);
         } else {
-            self.sum.take(print)
+            self.sum.take(print);
         }
         let linked = u64::from(entry.linked);
         self.linked = if present { self.linked + linked } else { self.linked.saturating_sub(linked) };
@@ -205,15 +213,21 @@ impl Grove {
         self.pending
     }
 
+    /// Which inode a folder is, if it was looked at and nothing has happened there since.
+    pub(super) fn settled_folder(&self, id: SourceId) -> Option<Inode> {
+        let folder = self.folders.get(&id)?;
+        folder.inode.filter(|_| folder.stamp.is_none() && folder.doubt.is_none() && !folder.trees.is_empty())
+    }
+
     /// Folders that are in no tree any more, since the last time.
     pub(super) fn take_released(&mut self) -> Vec<SourceId> {
         std::mem::take(&mut self.released)
     }
 
     /// Members of a tree that are watched by their inode, and those that are watched by their folder alone.
-    pub(super) fn coverage(&self, tree: SourceId) -> (u64, u64) {
-        let Some(tree) = self.trees.get(&tree) else { return (0, 0) };
-        (tree.linked, tree.sum.members().saturating_sub(tree.linked))
+    pub(super) fn coverage(&self, tree: SourceId) -> Coverage {
+        let Some(tree) = self.trees.get(&tree) else { return Coverage::default() };
+        Coverage { inode: tree.linked, directory: tree.sum.members().saturating_sub(tree.linked) }
     }
 
     /// The rules that count in a folder of a tree, from the tree's root down to it.

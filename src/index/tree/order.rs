@@ -4,7 +4,7 @@
 //! there is somebody to carry it out, and few are out at once.
 
 use super::entry::Entry;
-use super::sieve::{Place, Rules, Sieve};
+use super::grow::Stand;
 use super::{Folder, Grove};
 use crate::index::row::SessionNo;
 use crate::index::shelf::source_key;
@@ -13,8 +13,6 @@ use crate::index::{Check, Depth, Index, KeyKind, SourceId, SourceKey, Stamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Folders that may be looked at at once.
 const ORDERS_MAX: usize = 256;
@@ -50,38 +48,34 @@ impl Names {
 }
 
 /// What a look at a folder must know.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Order {
     /// Which names.
     pub names: Names,
     /// What is known of them.
     pub known: BTreeMap<OsString, Entry>,
-    hashing: Vec<Hashing>,
+    /// How the folder's trees see it.
+    pub views: Views,
 }
 
-#[derive(Debug, Clone)]
-struct Hashing {
-    sieve: Arc<Sieve>,
-    below: PathBuf,
-    rules: Vec<Arc<Rules>>,
-}
+/// How the trees of a folder see it: which of its names any of them counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Views(Vec<Stand>);
 
-/// The same sieve is the same object.
-impl PartialEq for Hashing {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.sieve, &other.sieve) && self.below == other.below
-    }
-}
-
-impl Eq for Hashing {}
-
-impl Order {
-    /// Whether some tree counts the bytes of a file of this name. `.gitignore` is always read.
+impl Views {
+    /// Whether some tree counts the bytes of a file of this name.
     #[must_use]
-    pub fn wants_bytes(&self, folder: &Path, name: &OsStr) -> bool {
-        self.hashing.iter().any(|Hashing { sieve, below, rules }| {
-            sieve.takes(&Place { folder, below, rules }, Path::new(name), false)
-        })
+    pub fn want_bytes(&self, name: &OsStr) -> bool {
+        self.0.iter().any(|stand| stand.counts_bytes() && stand.takes(name, false))
+    }
+
+    /// Whether any tree could count what has this name, or something below it. Whatever else happens there is nobody's
+    /// concern, however often it does: a log that is written without end must not keep the tree around it suspect.
+    #[must_use]
+    pub fn care_for(&self, name: &OsStr) -> bool {
+        self.0
+            .iter()
+            .any(|stand| stand.takes(name, false) || stand.takes(name, true) || stand.goes_below(name))
     }
 }
 
@@ -134,7 +128,7 @@ impl<S: Storage> Index<S> {
         self.grove.ordered += usize::from(!std::mem::replace(&mut folder.ordered, true));
         let (path, names) = (folder.path.to_path_buf(), folder.names.clone());
         let known = self.known_entries(id, &names)?;
-        let order = Order { names, known, hashing: self.hashing(id) };
+        let order = Order { names, known, views: self.views(id) };
         let key = SourceKey { kind: KeyKind::Folder, path };
         let depth = Depth::Names;
         Ok(Some(Check {
@@ -149,15 +143,10 @@ impl<S: Storage> Index<S> {
         }))
     }
 
-    fn hashing(&self, id: SourceId) -> Vec<Hashing> {
-        let Some(folder) = self.grove.folders.get(&id) else { return Vec::new() };
-        let trees = folder.trees.iter().filter_map(|tree| self.grove.trees.get(tree));
-        let counting = trees.filter(|tree| tree.sieve.contents);
-        let hashing = counting.filter_map(|tree| {
-            let below = folder.path.strip_prefix(tree.root.as_ref()?).ok()?.to_owned();
-            Some(Hashing { sieve: Arc::clone(&tree.sieve), below, rules: self.grove.rules(tree, id) })
-        });
-        hashing.collect()
+    /// How the trees of a folder see it.
+    pub(in crate::index) fn views(&self, id: SourceId) -> Views {
+        let trees = self.grove.folders.get(&id).map(|folder| folder.trees.as_slice()).unwrap_or_default();
+        Views(trees.iter().filter_map(|&tree| self.stand(tree, id)).collect())
     }
 
     fn known_entries(&self, id: SourceId, names: &Names) -> Result<BTreeMap<OsString, Entry>, StorageError> {

@@ -3,7 +3,7 @@
 //! Each member has a print, a 256-bit hash of its path, kind and bytes; the tree's digest is the hash of the sum of all
 //! prints modulo 2^256 and of their number. So one changed file costs one addition and one subtraction whatever the size of
 //! the tree, two trees of the same members have the same digest in whatever order they came, and a change taken back
-//! gives the old digest again. (The sum of hashes is AdHash of Bellare and Micciancio, 1997.)
+//! gives the old digest again. (The sum of hashes is `AdHash` of Bellare and Micciancio, 1997.)
 
 use super::entry::{Entry, EntryKind};
 use crate::session::digest::Digest;

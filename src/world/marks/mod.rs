@@ -9,6 +9,7 @@
 //! heard for all its names, and losing one name's watch counts as losing all of them.
 
 use crate::index::found::Inode;
+use crate::index::scrub::Held;
 use crate::index::tree::Names;
 use crate::index::{Depth, Settled, SourceId};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -33,6 +34,8 @@ pub struct Batch {
     pub answers: Vec<Settled>,
     /// Cookies that came back.
     pub cookies: Vec<usize>,
+    /// What looked different although nothing was heard.
+    pub differing: Vec<Held>,
 }
 
 impl Batch {
@@ -42,6 +45,7 @@ impl Batch {
             && self.stirred.is_empty()
             && self.answers.is_empty()
             && self.cookies.is_empty()
+            && self.differing.is_empty()
     }
 }
 
@@ -125,6 +129,10 @@ impl Marks {
         if self.followed.contains(&answer.source) {
             self.batch.answers.push(answer);
         }
+    }
+
+    pub(super) fn differ(&mut self, differing: Vec<Held>) {
+        self.batch.differing.extend(differing);
     }
 
     pub(super) fn follow(&mut self, source: SourceId) {
@@ -298,7 +306,10 @@ impl Marks {
         if let Some(folder) = &old.folder
             && self.bound.get(&source).is_none_or(|bound| bound.folder != old.folder)
         {
-            self.folders.remove(folder.as_os_str().as_bytes());
+            let key = folder.as_os_str().as_bytes();
+            if self.folders.get(key) == Some(&source) {
+                self.folders.remove(key);
+            }
         }
         let mut unused = Vec::new();
         for path in &old.arms {

@@ -1,0 +1,82 @@
+//! Looking again, without any event, whether what is held to be true is: by stat, and by bytes now and then.
+//!
+//! A thread of its own at the lowest pace. It only ever says that something looks different; whether that is a missed
+//! event is for the engine to find out, behind a barrier.
+
+use super::listing::glance_at;
+use super::look::{self, LookOptions};
+use super::watch::Board;
+use crate::index::found::Found;
+use crate::index::scrub::Held;
+use crate::index::{Check, Depth, KeyKind, Looked, Stamp};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// How many batches may wait; more are not asked for.
+const BATCHES_MAX: usize = 1;
+
+pub(super) struct Scrubber {
+    inbox: SyncSender<(Vec<Held>, u64)>,
+}
+
+impl Scrubber {
+    pub(super) fn start(board: &Arc<Board>, options: &LookOptions) -> std::io::Result<Self> {
+        let (inbox, outbox) = sync_channel(BATCHES_MAX);
+        let (board, options) = (Arc::clone(board), options.clone());
+        std::thread::Builder::new().name("scrub".to_owned()).spawn(move || run(&outbox, &board, &options))?;
+        Ok(Self { inbox })
+    }
+
+    /// Has these looked at, unless the last ones are still being looked at. Those whose turn it is in this pass are
+    /// looked at byte by byte.
+    pub(super) fn submit(&self, held: Vec<Held>, pass: u64) {
+        // Late is as good: nothing is lost but time.
+        let _ = self.inbox.try_send((held, pass));
+    }
+}
+
+fn run(outbox: &Receiver<(Vec<Held>, u64)>, board: &Board, options: &LookOptions) {
+    while let Ok((batch, pass)) = outbox.recv() {
+        let differs = |held: &Held| !is_so(held, pass, options);
+        let differing: Vec<Held> = batch.into_iter().filter(differs).collect();
+        if !differing.is_empty() {
+            board.note(|marks| marks.differ(differing));
+        }
+    }
+}
+
+/// One in so many is looked at byte by byte in each pass.
+const BYTES_EVERY: u64 = 8;
+
+/// Whether what is held looks true.
+fn is_so(held: &Held, pass: u64, options: &LookOptions) -> bool {
+    let bytes = (held.source.0 + pass).is_multiple_of(BYTES_EVERY);
+    match (&held.key.kind, &held.found) {
+        (KeyKind::Folder, _) => glance_at(&held.key.path, &held.entries, &held.views, bytes, options),
+        (KeyKind::Path, Found::File(file)) if !bytes && look::has_stat(&file.canonical, &file.stat) => true,
+        _ => looks_alike(&super::rescan(&check(held), options), &held.found),
+    }
+}
+
+fn check(held: &Held) -> Check {
+    let wanted = match &held.found {
+        Found::File(file) => file.also.iter().map(crate::session::digest::Digest::algorithm).collect(),
+        _ => Vec::new(),
+    };
+    let (source, key) = (held.source, held.key.clone());
+    // Nothing is sought: where a text stands instead was told by the look that missed it.
+    let (stamp, depth) = (Stamp(0), Depth::Names);
+    Check { source, stamp, key, depth, wanted, sought: Vec::new(), known: None, order: None }
+}
+
+/// Whether a look found what is held; how it was found does not matter.
+fn looks_alike(looked: &Looked, held: &Found) -> bool {
+    match (looked, held) {
+        (Looked::Found(Found::File(now)), Found::File(held)) => now.digest == held.digest,
+        (Looked::Found(Found::Lines(now)), Found::Lines(held)) => now.digest == held.digest,
+        // What cannot be told now is no difference.
+        (Looked::Found(Found::Unknown(_)), _) => true,
+        (Looked::Found(now), held) => now == held,
+        _ => false,
+    }
+}
