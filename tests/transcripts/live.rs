@@ -7,6 +7,7 @@
     reason = "a helper of a test may fail, and say that it was skipped"
 )]
 
+use super::FOLDER;
 use crate::harness::{Daemon, Place, ask};
 use serde_json::{Value, json};
 use staled::agent;
@@ -16,7 +17,6 @@ use staled::client::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/transcripts");
 
 #[test]
 fn every_session_is_judged_as_its_later_commits_judge_it() {
