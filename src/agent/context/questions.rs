@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 /// The latest questions are kept, so many of them. The longest of 474 real sessions ran 271 commands and 60 searches.
 const QUESTIONS_MAX: usize = 1_000;
 
-/// How long an id or a command may be, in bytes; longer ones are cut.
-const TEXT_BYTES_MAX: usize = 2_000;
+/// How long an id or a command may be, in bytes; longer ones are cut. With the words around it, a text still fits into
+/// the 2,048 bytes that the daemon takes.
+const TEXT_BYTES_MAX: usize = 1_960;
 
 /// Why a question is not registered.
 enum Lost {
@@ -117,10 +118,12 @@ impl Import<'_> {
                 self.look(asked, &path, part);
                 Ok(false)
             }
+            Class::Volatile("git refs") if !self.repository => Err(Lost::NoRepository),
             Class::Volatile(what) => {
-                let source =
-                    Source { kind: "volatile".to_owned(), what: Some(what.to_owned()), ..Source::default() };
                 let id = self.cut(text.to_owned());
+                // With the reason alone a report would not say what is to be dropped.
+                let what = Some(format!("{what}: {id}"));
+                let source = Source { kind: "volatile".to_owned(), what, ..Source::default() };
                 self.notes.volatile += usize::from(!self.ids.contains_key(&id));
                 self.put(told(asked, belief(id, source)));
                 Ok(false)

@@ -259,8 +259,8 @@ fn commands_rest_on_what_they_read() {
         ("nothing there", Scene::new().failing("ls b"), "ls b: command (absent b)"),
         ("there then", Scene::new().bash("ls b", ""), "ls b: command (tree b -/*/* names all)"),
         ("failed", Scene::new().failing("make test"), "make test: command"),
-        ("the network", Scene::new().bash("gh pr view", ""), "gh pr view: volatile network"),
-        ("another shell", powershell("dir"), "dir: volatile a command of unknown reach"),
+        ("the network", Scene::new().bash("gh pr view", ""), "gh pr view: volatile network: gh pr view"),
+        ("another shell", powershell("dir"), "dir: volatile a command of unknown reach: dir"),
     ] {
         assert_eq!(scene.results(), [want], "{case}");
     }
@@ -360,6 +360,11 @@ fn what_is_left_out_is_said_with_the_reason() {
             "1 asked git, and the root is in no repository",
         ),
         (
+            "refs of git without one",
+            Scene::new().bash("git branch", ""),
+            "1 asked git, and the root is in no repository",
+        ),
+        (
             "known since",
             Scene::new().with(edited(full("src/a.rs", 99, "old"))).bash("cat src/a.rs", "one"),
             "1 showed a file that the session changed or read again later",
@@ -375,7 +380,7 @@ fn what_is_left_out_is_said_with_the_reason() {
 
 #[test]
 fn in_a_repository_git_rests_on_head_and_the_index() {
-    let scene = Scene::new().bash("git status", "").bash("git log -3", "");
+    let scene = Scene::new().bash("git status", "").bash("git log -3", "").bash("git branch", "");
     let git = scene.root.path().join(".git");
     std::fs::create_dir_all(git.join("refs/heads")).unwrap();
     std::fs::create_dir_all(git.join("objects")).unwrap();
@@ -383,7 +388,11 @@ fn in_a_repository_git_rests_on_head_and_the_index() {
     std::fs::write(git.join("index"), "DIRC").unwrap();
     assert_eq!(
         scene.results(),
-        ["git status: command (git_head ., file .git/index, tree .)", "git log -3: command (git_head .)",]
+        [
+            "git status: command (git_head ., file .git/index, tree .)",
+            "git log -3: command (git_head .)",
+            "git branch: volatile git refs: git branch",
+        ]
     );
 }
 
