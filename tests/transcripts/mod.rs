@@ -1,6 +1,8 @@
 //! Real agent sessions: read as an independent replay reads them, and judged as the commits that followed judge them.
 
 mod live;
+mod made;
+mod oracle;
 mod questions;
 mod replay;
 

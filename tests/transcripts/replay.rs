@@ -13,7 +13,6 @@ use staled::agent::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-
 /// Where we know better than the reference replay, which ignores `edited_text_file`: there the harness reports 164
 /// lines that contradict the content read before, so that content is not what the session believes any more.
 const CONTRADICTED: &[(&str, &str)] = &[("cc-2.1.119-skills-8", "/Users/dev/Projects/skills/README.md")];

@@ -117,7 +117,7 @@ impl Judged {
             return self.tree(folder);
         }
         for file in files {
-            self.path(file, folder, |path| Input::Path(path));
+            self.path(file, folder, Input::Path);
         }
     }
 

@@ -107,25 +107,21 @@ fn show(told: &Belief) -> String {
 }
 
 fn source(told: &Source) -> String {
-    let mut said = told.kind.clone();
-    if let Some(path) = &told.path {
-        said.push_str(&format!(" {}", path.0.display()));
-    }
-    if let Some(range) = told.range {
-        said.push_str(&format!(":{}+{}", range.start_line, range.lines));
-    }
-    let globs =
-        |sign: char, globs: &[String]| globs.iter().map(|glob| format!(" {sign}{glob}")).collect::<String>();
-    said.push_str(&globs('+', &told.include));
-    said.push_str(&globs('-', &told.exclude));
-    said.push_str(if told.contents == Some(false) { " names" } else { "" });
-    said.push_str(if told.gitignore == Some(false) { " all" } else { "" });
-    said.push_str(&told.what.as_ref().map(|what| format!(" {what}")).unwrap_or_default());
-    said.push_str(&told.cwd.as_ref().map(|cwd| format!(" in {}", cwd.0.display())).unwrap_or_default());
-    if let Some(inputs) = &told.inputs {
-        said.push_str(&format!(" ({})", inputs.iter().map(source).collect::<Vec<_>>().join(", ")));
-    }
-    said
+    let signed = |sign: char, globs: &[String]| -> Vec<String> {
+        globs.iter().map(|glob| format!("{sign}{glob}")).collect()
+    };
+    let lines = told.range.map(|range| format!(":{}+{}", range.start_line, range.lines)).unwrap_or_default();
+    let mut said = vec![told.kind.clone()];
+    said.extend(told.path.as_ref().map(|path| format!("{}{lines}", path.0.display())));
+    said.extend(signed('+', &told.include));
+    said.extend(signed('-', &told.exclude));
+    said.extend((told.contents == Some(false)).then(|| "names".to_owned()));
+    said.extend((told.gitignore == Some(false)).then(|| "all".to_owned()));
+    said.extend(told.what.clone());
+    said.extend(told.cwd.as_ref().map(|cwd| format!("in {}", cwd.0.display())));
+    let inputs = told.inputs.as_ref().map(|inputs| inputs.iter().map(source).collect::<Vec<_>>());
+    said.extend(inputs.map(|inputs| format!("({})", inputs.join(", "))));
+    said.join(" ")
 }
 
 fn entry(path: &str, line: u64, knowledge: Knowledge) -> Entry {
