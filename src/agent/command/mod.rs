@@ -85,7 +85,8 @@ pub(super) fn classify(text: &str, cwd: Option<&str>) -> Class {
             judged.steps += 1;
         }
         if words.first().is_some_and(|word| word.text == "cd") {
-            folder = enter(folder.as_deref(), &words[1..]);
+            // In a shell of its own it moves only what is in there, and which that is was not kept.
+            folder = if step.nested { None } else { enter(folder.as_deref(), &words[1..]) };
             continue;
         }
         judged.step(step, words, folder.as_deref());

@@ -78,6 +78,9 @@ fn a_plain_read_of_one_file_is_a_look_at_it() {
         ("head -n -5 a.rs", "a.rs"),
         ("head -c 100 a.rs", "a.rs"),
         ("cd - && cat a.rs", "?"),
+        ("(cd src && cat a.rs)", "?"),
+        ("cat $(cd src && pwd)/a.rs b.rs", "?"),
+        ("(cat a.rs)", "look a.rs"),
         ("cd - && cat /r/a.rs", "look a.rs"),
     ]);
 }

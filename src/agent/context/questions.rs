@@ -1,7 +1,8 @@
 //! Searches, listings and commands as trees, commands and looks at files.
 //!
-//! What `.gitignore` leaves out is not watched for them, though `find` and Glob see it: agents do not ask for what was
-//! built or installed, and there are tens of thousands of folders of it. A plain listing of one folder is exact.
+//! What `.gitignore` leaves out is watched below a folder that was named, except for Grep, which does not see it. It is
+//! not watched where the whole root was meant, though `find .` sees it: there are tens of thousands of folders of what
+//! was built or installed, and no agent asks for them.
 
 use super::files::moment;
 use super::globs::{grep_globs, usable};
@@ -84,11 +85,11 @@ impl Import<'_> {
         if here.is_file() || (!here.exists() && is_file_like(place)) {
             return source(place, "file");
         }
-        let tree = source(place, "tree");
+        let tree = tree(place);
         match search {
             Question::Grep { glob, kind, path, .. } => {
                 let (include, exclude) = grep_globs(glob.as_deref(), kind.as_deref(), path.is_some());
-                Source { include, exclude, ..tree }
+                Source { include, exclude, gitignore: None, ..tree }
             }
             Question::Glob { pattern, .. } => {
                 let below = glob_folder(search).map_or(pattern.as_str(), |folder| &pattern[folder.len()..]);
@@ -189,8 +190,8 @@ impl Import<'_> {
                     return Ok(Some(source(&place, "absent")));
                 }
                 let exclude = if *deep { Vec::new() } else { vec!["/*/*".to_owned()] };
-                let gitignore = Some(*deep);
-                Source { exclude, contents: Some(*contents), gitignore, ..source(&place, "tree") }
+                let gitignore = if *deep { tree(&place).gitignore } else { Some(false) };
+                Source { exclude, contents: Some(*contents), gitignore, ..tree(&place) }
             }
         }))
     }
@@ -199,7 +200,7 @@ impl Import<'_> {
     fn operand(&self, place: &Path) -> Source {
         let here = self.places.root.join(place);
         if here.is_dir() {
-            source(place, "tree")
+            tree(place)
         } else if here.exists() || is_file_like(place) {
             source(place, "file")
         } else {
@@ -226,6 +227,11 @@ impl Import<'_> {
             (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
         format!("{}… ({} bytes)", &text[..end], text.len())
     }
+}
+
+/// Everything below a folder; below the root without what `.gitignore` leaves out.
+fn tree(place: &Path) -> Source {
+    Source { gitignore: (place != Path::new(".")).then_some(false), ..source(place, "tree") }
 }
 
 /// Whether a path that is not there was a file, by the looks of its name.

@@ -226,7 +226,7 @@ fn searches_are_trees() {
         (
             "names from afar",
             Scene::new().glob("/u/r/src/*.rs"),
-            "Glob: /u/r/src/*.rs @ src: tree src +/*.rs names",
+            "Glob: /u/r/src/*.rs @ src: tree src +/*.rs names all",
         ),
         (
             "list",
@@ -234,7 +234,7 @@ fn searches_are_trees() {
                 Question::List { path: Some("/u/r/src".to_owned()), ignore: vec!["x".to_owned()] },
                 Some(""),
             ),
-            "LS: @ src: tree src -x names",
+            "LS: @ src: tree src -x names all",
         ),
     ] {
         assert_eq!(scene.results(), [want], "{case}");
@@ -247,9 +247,12 @@ fn commands_rest_on_what_they_read() {
         ("the tree", Scene::new().bash("make test", ""), "make test: command"),
         ("from a folder", Scene::new().bash("cd src && make test", ""), "cd src && make test: command"),
         ("a file", Scene::new().bash("grep x src/a.rs", ""), "grep x src/a.rs: command (file src/a.rs)"),
-        ("a folder", Scene::new().bash("grep -r x src", ""), "grep -r x src: command (tree src)"),
+        ("a folder", Scene::new().bash("grep -r x src", ""), "grep -r x src: command (tree src all)"),
         ("a file that is gone", Scene::new().bash("grep x b.rs", ""), "grep x b.rs: command (file b.rs)"),
         ("the value of an option", Scene::new().bash("sort -t x", ""), "sort -t x: command"),
+        ("the root", Scene::new().bash("grep -r x .", ""), "grep -r x .: command"),
+        ("names below", Scene::new().bash("find src", ""), "find src: command (tree src names all)"),
+        ("names below the root", Scene::new().bash("find .", ""), "find .: command (tree . names)"),
         ("names", Scene::new().bash("ls src", ""), "ls src: command (tree src -/*/* names all)"),
         ("a long list", Scene::new().bash("ls -l src", ""), "ls -l src: command (tree src -/*/* all)"),
         ("nothing there", Scene::new().failing("ls b"), "ls b: command (absent b)"),

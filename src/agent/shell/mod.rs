@@ -18,6 +18,8 @@ pub(super) struct Step {
     pub(super) piped: bool,
     /// Its output goes into a file.
     pub(super) writes: bool,
+    /// It runs in a shell of its own, which does not move the others.
+    pub(super) nested: bool,
 }
 
 /// One word.
@@ -58,6 +60,8 @@ struct Open {
     /// The next word is no operand: the text of a here-string, the end of a here-document.
     aside: bool,
     groups: usize,
+    /// It is part of a substitution.
+    inner: bool,
 }
 
 impl Open {
@@ -85,6 +89,7 @@ impl Open {
 
     fn end_step(&mut self, steps: &mut Vec<Step>, piped: bool) {
         self.end_word();
+        self.step.nested = self.inner || self.groups > 0;
         let next = Step { piped, ..Step::default() };
         let step = std::mem::replace(&mut self.step, next);
         if step.writes || !step.words.is_empty() {
@@ -108,7 +113,7 @@ impl Parser<'_> {
         if self.depth > DEPTH_MAX {
             return None;
         }
-        let mut open = Open::default();
+        let mut open = Open { inner: end.is_some(), ..Open::default() };
         loop {
             let letter = self.rest.next();
             match letter {
@@ -117,8 +122,8 @@ impl Parser<'_> {
                 letter if letter == end && open.groups == 0 => break,
                 Some('(') if open.word.is_none() && open.step.words.is_empty() => open.groups += 1,
                 Some(')') if open.groups > 0 => {
-                    open.groups -= 1;
                     open.end_step(&mut self.steps, false);
+                    open.groups -= 1;
                 }
                 Some('(' | ')') => return None,
                 Some(letter) => self.letter(letter, &mut open)?,
