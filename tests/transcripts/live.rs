@@ -112,13 +112,14 @@ impl Session {
     /// Every tracked path is judged, whole or by its parts; at first all of them are what the agent saw.
     fn check_imported(&self) {
         for path in self.tracked.keys() {
-            let mut own =
-                self.results.iter().filter(|told| told.digest.is_some() || is_whole(told)).filter(|told| {
-                    told.source.kind == "file" && told.source.path.as_ref().unwrap().0 == Path::new(path)
-                });
-            let fresh = |told: &Belief| oracle::judge(told, &self.then, &self.then) == Must::Fresh;
-            let Some(first) = own.next() else { panic!("{}: {path} was not imported", self.name) };
-            assert!(fresh(first) && own.all(fresh), "{}: {path} is not what was seen", self.name);
+            let own: Vec<&Belief> = self.own(path).map(|(_, told)| told).collect();
+            assert!(!own.is_empty(), "{}: {path} was not imported", self.name);
+            let in_part = self.parts.contains_key(Path::new(path));
+            for told in own {
+                assert_eq!(is_whole(told), !in_part, "{}: {:?}", self.name, told.id);
+                let at_first = oracle::judge(told, &self.then, &self.then);
+                assert_eq!(at_first, Must::Fresh, "{}: {:?}", self.name, told.id);
+            }
         }
     }
 
