@@ -2,7 +2,6 @@
 
 use super::found::Found;
 use super::freshness::judge;
-use super::moved;
 use super::row::{Baseline, Detail, Role, Row, RowNo, SessionNo};
 use super::shelf::source_key;
 use super::storage::{SourceState, Storage, StorageError, StoredFact, StoredHead, Table};
@@ -372,14 +371,9 @@ pub(super) fn want(state: &mut SourceState, seen: &Seen) -> bool {
     new
 }
 
-/// Whether no look has answered yet what this reader must be told: where the lines that it saw stand now, or what lies
-/// between its commit and HEAD.
+/// Whether nobody has looked yet where the lines that a reader saw stand now.
 fn seeks(state: &SourceState, seen: &Seen) -> bool {
-    let lines = match &state.found {
-        Some(Found::Lines(lines)) => lines,
-        Some(found) => return moved::seeks(found, seen),
-        None => return false,
-    };
+    let Some(Found::Lines(lines)) = &state.found else { return false };
     let looked_for = |digest| lines.digest == Some(digest) || lines.sought.contains(&digest);
     matches!(seen, Seen::Digest(digest) if !looked_for(*digest))
 }

@@ -1,5 +1,7 @@
 //! The hint that only line ends differ: told where it can be told truly, and nowhere else.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test may fail as the test does")]
+
 use crate::daemon::{cause, decide, register, row};
 use crate::harness::{Daemon, Place, digest, file};
 use serde_json::{Value, json};

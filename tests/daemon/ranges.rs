@@ -1,8 +1,11 @@
 //! Lines of a file: stale when, and only when, they are no longer the same text at the same place.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test may fail as the test does")]
+
 use crate::daemon::{cause, decide, register, row};
-use crate::harness::{Daemon, Place, digest, refusal};
+use crate::harness::{Daemon, Place, digest, refusal, wait_until};
 use serde_json::{Value, json};
+use staled::config::Config;
 use std::fs;
 use std::path::Path;
 
@@ -17,7 +20,7 @@ fn with(mut result: Value, field: &str, value: &str) -> Value {
 }
 
 fn numbered(from: u32, to: u32) -> String {
-    (from..=to).map(|number| format!("line {number}\n")).collect()
+    (from..=to).fold(String::new(), |text, number| text + &format!("line {number}\n"))
 }
 
 fn put(root: &Path, text: &str) {
@@ -201,4 +204,22 @@ fn content_with_more_lines_than_its_range_is_refused() {
     let results = json!([with(lines("r", 1, 2), "content", "a\nb\nc\n")]);
     let context = json!({ "session": "s", "root": place.root, "results": results });
     assert_eq!(refusal(&mut daemon.client(), "context.register", &context), "-32602");
+}
+
+#[test]
+fn a_scrub_takes_no_known_finding_for_a_missed_event() {
+    let place = Place::new();
+    put(&place.root, &numbered(1, 10));
+    let mut config = Config::default();
+    config.decision.deadline_ms = config.decision.deadline_ms_max;
+    config.verify.scrub_pass_s = 1;
+    let daemon = Daemon::start_with(&place.home, config);
+    register(&daemon, &place, "s", &json!([lines("r", 4, 3)]));
+    put(&place.root, &numbered(0, 10));
+    assert_eq!(cause(&decide(&daemon, "s"), "r"), "range_moved");
+    let status = || daemon.ask("status", &json!({}));
+    let then = status()["scrub_passes"].as_u64().unwrap();
+    wait_until("the scrub has gone round", || status()["scrub_passes"].as_u64().unwrap() > then + 2);
+    assert_eq!(status()["missed_events"], 0, "{}", status());
+    assert_eq!(row(&decide(&daemon, "s"), "r")["start_line"], 5);
 }

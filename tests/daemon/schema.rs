@@ -1,6 +1,8 @@
 //! The schema of a database: stale when, and only when, whoever opened the database now would see another one.
 //! And the user's folder is, after any number of looks, what it was.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test may fail as the test does")]
+
 use crate::daemon::{cause, decide, register, row};
 use crate::harness::{Daemon, Place, wait_until};
 use rusqlite::Connection;
@@ -51,7 +53,7 @@ const CASES: &[Case] = &[
         "a checkpoint",
         |d| {
             many_rows(d);
-            run(d, "PRAGMA wal_checkpoint(TRUNCATE)")
+            run(d, "PRAGMA wal_checkpoint(TRUNCATE)");
         },
         "fresh",
     ),
@@ -59,7 +61,7 @@ const CASES: &[Case] = &[
         "a vacuum",
         |d| {
             many_rows(d);
-            run(d, "DELETE FROM t; VACUUM")
+            run(d, "DELETE FROM t; VACUUM");
         },
         "fresh",
     ),
@@ -81,7 +83,7 @@ const CASES: &[Case] = &[
         "a change that is not committed",
         |d| {
             run(d, "BEGIN; CREATE TABLE u(x)");
-            many_rows(d)
+            many_rows(d);
         },
         "fresh",
     ),
@@ -90,7 +92,7 @@ const CASES: &[Case] = &[
         |d| {
             run(d, "PRAGMA cache_size=4; BEGIN; CREATE TABLE u(x)");
             many_rows(d);
-            run(d, "CREATE TABLE w(x)")
+            run(d, "CREATE TABLE w(x)");
         },
         "fresh",
     ),
@@ -268,7 +270,7 @@ fn what_is_no_database_any_more_is_told_apart() {
             "damaged",
             |p, mut bytes| {
                 bytes[100..4000].fill(0xff);
-                fs::write(p, bytes).unwrap()
+                fs::write(p, bytes).unwrap();
             },
             "unreadable",
         ),
@@ -276,7 +278,7 @@ fn what_is_no_database_any_more_is_told_apart() {
             "a folder",
             |p, _| {
                 fs::remove_file(p).unwrap();
-                fs::create_dir(p).unwrap()
+                fs::create_dir(p).unwrap();
             },
             "kind_changed",
         ),

@@ -42,7 +42,7 @@ fn history(repo: &Path) -> Vec<CommitId> {
         fs::create_dir_all(repo.join(path).parent().unwrap()).unwrap();
         fs::write(repo.join(path), text).unwrap();
     };
-    let long: String = (0..4000).map(|number| format!("{number}\n")).collect();
+    let long: String = (0..4000).fold(String::new(), |text, number| text + &format!("{number}\n"));
     let mut commits = Vec::new();
     let mut keep = |message: &str| {
         git(repo, &["add", "-A"]);
