@@ -101,8 +101,10 @@ pub(super) fn state(row: &Value) -> (&'static str, Tone) {
 }
 
 fn is_doubt(cause: &str) -> bool {
-    use Doubt::{RepositoryMissing, Unreadable, Unsettled, UnwatchableFs, WatchLimit, WatcherDead};
-    [UnwatchableFs, Unreadable, WatchLimit, Unsettled, RepositoryMissing, WatcherDead]
+    use Doubt::{
+        LiveWriter, RepositoryMissing, Unreadable, Unsettled, UnwatchableFs, WatchLimit, WatcherDead,
+    };
+    [UnwatchableFs, Unreadable, WatchLimit, Unsettled, RepositoryMissing, WatcherDead, LiveWriter]
         .iter()
         .any(|doubt| doubt.word() == cause)
 }

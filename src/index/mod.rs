@@ -82,6 +82,8 @@ pub struct Stamp(pub u64);
 /// How much of a source's surroundings an event may have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
+    /// Nothing yet: somebody opened it, and may write where no event says so.
+    Opened,
     /// Only the bytes: the watches in force are still the right ones.
     Bytes,
     /// Names too: resolve, arm and look again.
@@ -101,10 +103,14 @@ pub struct Check {
     pub depth: Depth,
     /// Algorithms wanted beside BLAKE3.
     pub wanted: Vec<Algorithm>,
-    /// What readers saw, where the look must know it: it tells where the same lines stand now, and what lies between two commits.
+    /// What readers saw, where the look must know it: it tells where the same lines stand now, and what lies between two
+    /// commits.
     pub sought: Vec<Seen>,
-    /// A reading from before a restart that an equal stat may confirm.
+    /// A reading that an equal stat may confirm: one from before a restart, or, where somebody only opened the file,
+    /// the one in force.
     pub known: Option<FileFound>,
+    /// Where what stood here was last found to have gone.
+    pub moved: Option<PathBuf>,
     /// What a look at a folder must know.
     pub order: Option<Box<Order>>,
 }
@@ -360,7 +366,17 @@ impl<S: Storage> Index<S> {
     fn check(&self, source: SourceId, state: &SourceState, pending: Pending) -> Result<Check, StorageError> {
         let Pending { stamp, depth } = pending;
         let (key, wanted, sought) = (state.key.clone(), state.wanted.clone(), self.sought(state)?);
-        Ok(Check { source, stamp, key, depth, wanted, sought, known: None, order: None })
+        let known = match &state.found {
+            Some(Found::File(file)) if depth == Depth::Opened => {
+                wanted.iter().all(|&algorithm| file.digest_in(algorithm).is_some()).then(|| file.clone())
+            }
+            _ => None,
+        };
+        let moved = match &state.found {
+            Some(Found::Renamed { to, .. }) => Some(to.clone()),
+            _ => None,
+        };
+        Ok(Check { source, stamp, key, depth, wanted, sought, known, moved, order: None })
     }
 
     /// What readers saw, each once.
@@ -407,11 +423,16 @@ impl<S: Storage> Index<S> {
         self.check(source, &state, *pending).map(Some)
     }
 
+    /// The sources that a session rests on.
+    pub fn rested_on(&self, session: SessionNo) -> Result<Vec<SourceId>, StorageError> {
+        Ok(self.shelf.rows(session)?.iter().filter_map(|row| row.source_id).collect())
+    }
+
     /// The sources that a session is still waiting for.
     pub fn awaited(&self, session: SessionNo) -> Result<Vec<SourceId>, StorageError> {
-        let rows = self.shelf.rows(session)?;
-        let sources = rows.iter().filter_map(|row| row.source_id);
-        Ok(sources.filter(|source| self.pending.contains_key(source)).collect())
+        let mut sources = self.rested_on(session)?;
+        sources.retain(|source| self.pending.contains_key(source));
+        Ok(sources)
     }
 
     /// Sources whose last look could not tell, and that are not being verified: worth another look now and then.

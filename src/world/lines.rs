@@ -5,7 +5,7 @@
 //! their old place, nearest first, and one that is not found within the bounds counts as gone.
 
 use super::digest;
-use super::look::{LookOptions, look_beside};
+use super::look::{LookOptions, Opens, look_beside};
 use crate::index::found::{Found, LinesFound};
 use crate::session::context::Seen;
 use crate::session::digest::Digest;
@@ -26,9 +26,15 @@ const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Looks at lines of what stands at a canonical path.
 #[must_use]
-pub(super) fn look(path: &Path, range: LineRange, sought: &[Seen], options: &LookOptions) -> Found {
+pub(super) fn look(
+    path: &Path,
+    range: LineRange,
+    sought: &[Seen],
+    options: &LookOptions,
+    opens: &dyn Opens,
+) -> Found {
     let mut read = None;
-    let found = look_beside(path, &[], None, options, &mut |file, size| {
+    let found = look_beside(path, &[], None, options, opens, &mut |file, size| {
         read = Some(read_lines(file, size, range, sought)?);
         Ok(())
     });

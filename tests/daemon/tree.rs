@@ -296,3 +296,25 @@ fn an_index_made_again_from_the_journal_still_knows_what_the_trees_were() {
         }
     }
 }
+
+#[test]
+fn a_folder_of_many_files_is_told_file_by_file() {
+    let place = Place::new();
+    for number in 0..700 {
+        place.write(&format!("d/{number}"), "0");
+    }
+    let daemon = Daemon::start(&place.home);
+    register(&daemon, &place, "s", &json!([tree("t", json!({}))]));
+    place.write("d/77", "1");
+    fs::remove_file(place.root.join("d/99")).unwrap();
+    let paths = |report: &Value| row(report, "t")["changed"]["paths"].clone();
+    assert_eq!(paths(&decide(&daemon, "s")), json!(["d/77", "d/99"]));
+    // So many fewer that they are laid out otherwise.
+    (100..700).for_each(|number| fs::remove_file(place.root.join(format!("d/{number}"))).unwrap());
+    assert_eq!(row(&decide(&daemon, "s"), "t")["changed"]["number"], 602);
+    daemon.stop();
+    let daemon = Daemon::start(&place.home);
+    assert_eq!(row(&decide(&daemon, "s"), "t")["changed"]["number"], 602);
+    (100..700).chain([77, 99]).for_each(|number| place.write(&format!("d/{number}"), "0"));
+    assert_eq!(decide(&daemon, "s")["transition"], "resume");
+}
