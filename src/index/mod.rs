@@ -103,7 +103,8 @@ pub struct Check {
     pub depth: Depth,
     /// Algorithms wanted beside BLAKE3.
     pub wanted: Vec<Algorithm>,
-    /// What readers saw, where the look must know it: it tells where the same lines stand now, and what lies between two commits.
+    /// What readers saw, where the look must know it: it tells where the same lines stand now, and what lies between two
+    /// commits.
     pub sought: Vec<Seen>,
     /// A reading that an equal stat may confirm: one from before a restart, or, where somebody only opened the file,
     /// the one in force.

@@ -135,8 +135,10 @@ pub(super) fn look_beside(
 }
 
 fn written_lately(path: &Path) -> bool {
-    let stat = rustix::fs::statx(rustix::fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MTIME);
-    stat.is_ok_and(|stat| realtime_ns().abs_diff(stat_of(&stat).mtime_ns) < LATELY_NS)
+    let stat = rustix::fs::statx(rustix::fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS);
+    // A time that was set says nothing; that it was set is a change too.
+    let lately = |time_ns: i64| realtime_ns().abs_diff(time_ns) < LATELY_NS;
+    stat.is_ok_and(|stat| lately(stat_of(&stat).mtime_ns) || lately(stat_of(&stat).ctime_ns))
 }
 
 fn look_once(

@@ -165,7 +165,9 @@ impl Eyes {
                 return self.look(check, &path, check.known.as_ref()).into();
             }
         }
-        let mut moved = self.board.marks().renamed_to(check.source).or_else(|| check.moved.clone());
+        let moved = self.board.marks().renamed_to(check.source).or_else(|| check.moved.clone());
+        // Of lines and of a schema it is not told where they went.
+        let mut moved = moved.filter(|_| check.key.kind == KeyKind::Path);
         for _ in 0..TRIES {
             match self.try_answer(check, moved.as_deref()) {
                 Err(Unarmed::Moved) => {}
@@ -280,7 +282,7 @@ impl Armed for Arming<'_> {
     }
 }
 
-/// Looks at what a check is about, where its path led. `known` is an earlier reading that an equal stat confirms.
+/// Looks at what a check is about, where its path led.
 pub(super) fn look_at(
     path: &Path,
     check: &Check,
@@ -290,7 +292,7 @@ pub(super) fn look_at(
 ) -> Found {
     match &check.key.kind {
         KeyKind::Lines(range) => lines::look(path, *range, &check.sought, options, opens),
-        KeyKind::Schema => schema::look(path),
+        KeyKind::Schema => schema::look(path, options),
         _ => look(path, &check.wanted, known, options, opens),
     }
 }

@@ -155,7 +155,7 @@ fn git_rests_on_head_the_index_and_the_tree_or_on_refs() {
         ("git log main..HEAD", "git refs"),
         ("git log v1.2..HEAD", "git refs"),
         ("git log --all", "git refs"),
-        ("git show dbc87e8:src/a.rs", "head@."),
+        ("git show abc1234:src/a.rs", "head@."),
         ("git show origin/main:src/a.rs", "git refs"),
         ("git show $(git rev-parse HEAD)", "git refs"),
         ("git rev-parse HEAD", "head@."),

@@ -12,7 +12,8 @@ mod sql;
 mod wal;
 
 use super::digest;
-use super::filesystem::{self, Kind};
+use super::filesystem;
+use super::look::{LookOptions, Unwatchable};
 use super::route::{End, Route, resolve, resolve_all};
 use crate::index::found::Found;
 use crate::index::freshness::Doubt;
@@ -49,8 +50,8 @@ fn beside(database: &Path, suffix: &str) -> PathBuf {
 
 /// Looks at the database at a canonical path.
 #[must_use]
-pub(super) fn look(path: &Path) -> Found {
-    if filesystem::at(path) == Kind::Unwatchable {
+pub(super) fn look(path: &Path, options: &LookOptions) -> Found {
+    if options.unwatchable == Unwatchable::Unknown && filesystem::at(path) == filesystem::Kind::Unwatchable {
         return Found::Unknown(Doubt::UnwatchableFs);
     }
     let mut doubt = Doubt::Unsettled;
