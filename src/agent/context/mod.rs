@@ -68,6 +68,7 @@ pub fn context(
         known: HashMap::new(),
         results: Vec::new(),
         ids: HashMap::new(),
+        edited: Vec::new(),
     };
     transcript.entries.iter().for_each(|entry| import.file(entry));
     transcript.mentioned.iter().for_each(|path| import.mentioned(path));
@@ -120,6 +121,8 @@ struct Import<'places> {
     known: HashMap<PathBuf, Known>,
     results: Vec<Belief>,
     ids: HashMap<String, usize>,
+    /// What the session edited, with the line that tells the last of it.
+    edited: Vec<(PathBuf, u64)>,
 }
 
 impl Import<'_> {

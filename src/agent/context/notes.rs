@@ -13,8 +13,6 @@ pub(super) struct Notes {
     pub(super) no_repository: bool,
     pub(super) searches: usize,
     pub(super) commands: usize,
-    /// Of these two, those that the session may have overtaken itself.
-    pub(super) overtaken: usize,
     pub(super) volatile: usize,
     pub(super) cut: usize,
     pub(super) left_out: LeftOut,
@@ -31,6 +29,7 @@ pub(super) struct LeftOut {
     pub(super) known_since: usize,
     pub(super) private: usize,
     pub(super) early: usize,
+    pub(super) overtaken: usize,
 }
 
 impl LeftOut {
@@ -39,7 +38,7 @@ impl LeftOut {
         self.reasons().iter().map(|(count, _)| count).sum()
     }
 
-    fn reasons(&self) -> [(usize, &'static str); 8] {
+    fn reasons(&self) -> [(usize, &'static str); 9] {
         [
             (self.writes, "changed something"),
             (self.background, "ran in the background"),
@@ -49,6 +48,7 @@ impl LeftOut {
             (self.known_since, "showed a file that the session changed or read again later"),
             (self.private, "named a private path"),
             (self.early, "came before the latest ones"),
+            (self.overtaken, "read what the session edited later"),
         ]
     }
 
@@ -93,14 +93,10 @@ impl Notes {
         let said = kinds.iter().filter(|(count, ..)| *count > 0);
         let asked: Vec<String> = said.map(|&(count, one, many)| counted(count, one, many)).collect();
         let asked = asked.join(" and ");
-        let overtaken = match self.overtaken {
-            0 => String::new(),
-            count => format!("; {count} of them came before the session's own last edit"),
-        };
         let cases = [
             (
                 self.searches + self.commands > 0,
-                format!("{asked} watched from now on, for what was found then is not kept{overtaken}"),
+                format!("{asked} watched from now on, for what was found then is not kept"),
             ),
             (
                 self.volatile > 0,

@@ -11,8 +11,10 @@ use crate::agent::asked::{Asked, Question};
 use crate::agent::command::{Class, Input, classify};
 use crate::agent::spelling;
 use crate::agent::transcript::Transcript;
+use crate::index::tree::sieve::{Place, Sieve};
 use crate::protocol::context::{Belief, Source};
 use crate::session::privacy::strip;
+use crate::session::source::Filter;
 use std::path::{Path, PathBuf};
 
 /// The latest questions are kept, so many of them. The longest of 474 real sessions ran 271 commands and 60 searches.
@@ -27,6 +29,7 @@ enum Lost {
     Elsewhere,
     NoRepository,
     Private,
+    Overtaken,
 }
 
 impl Import<'_> {
@@ -35,6 +38,8 @@ impl Import<'_> {
         let unasked = transcript.unasked;
         self.notes.left_out.background += usize::try_from(unasked.background).unwrap_or(usize::MAX);
         self.notes.left_out.refused += usize::try_from(unasked.refused).unwrap_or(usize::MAX);
+        let edited = transcript.entries.iter().filter(|entry| entry.edited);
+        self.edited = edited.filter_map(|entry| Some((self.place(&entry.path)?, entry.line))).collect();
         let early = transcript.asked.len().saturating_sub(QUESTIONS_MAX);
         self.notes.left_out.early += early;
         for asked in &transcript.asked[early..] {
@@ -43,14 +48,11 @@ impl Import<'_> {
                 search => self.search(asked, search),
             };
             match told {
-                Ok(true) => {
-                    let overtaken = transcript.last_edit.is_some_and(|edit| asked.line < edit);
-                    self.notes.overtaken += usize::from(overtaken);
-                }
-                Ok(false) => {}
+                Ok(_) => {}
                 Err(Lost::Elsewhere) => self.notes.left_out.elsewhere += 1,
                 Err(Lost::NoRepository) => self.notes.left_out.no_repository += 1,
                 Err(Lost::Private) => self.notes.left_out.private += 1,
+                Err(Lost::Overtaken) => self.notes.left_out.overtaken += 1,
             }
         }
     }
@@ -66,6 +68,9 @@ impl Import<'_> {
         let path = path.map_or(cwd.map(PathBuf::from), |path| spelling::resolve(cwd, path));
         let place = self.here(&path.ok_or(Lost::Elsewhere)?)?;
         let found = self.searched(search, &place);
+        if self.edited_since(&found, asked.line) {
+            return Err(Lost::Overtaken);
+        }
         let (pattern, filter) = match search {
             Question::Grep { pattern, glob, kind, .. } => (pattern.as_str(), glob.as_ref().or(kind.as_ref())),
             Question::Glob { pattern, .. } => (pattern.as_str(), None),
@@ -99,6 +104,29 @@ impl Import<'_> {
                 Source { exclude: usable(ignore.clone()), contents: Some(false), ..tree }
             }
             Question::Command { .. } => tree,
+        }
+    }
+
+    /// Whether the session itself edited what a question rests on after it was asked. What it read then is not what there
+    /// is: registered now, it would be called fresh by a look that was made after the edit.
+    fn edited_since(&self, source: &Source, line: u64) -> bool {
+        let Some(path) = source.path.as_ref().map(|path| path.0.as_path()) else { return false };
+        let path = if path == Path::new(".") { Path::new("") } else { path };
+        let later = self.edited.iter().filter(|(_, edit)| *edit > line).map(|(place, _)| place.as_path());
+        let below = later.filter_map(|place| place.strip_prefix(path).ok());
+        match source.kind.as_str() {
+            "file" => below.into_iter().any(|below| below.as_os_str().is_empty()),
+            "tree" if source.contents != Some(false) => {
+                let (include, exclude) = (source.include.clone(), source.exclude.clone());
+                let filter = Filter { include, exclude, contents: true, gitignore: false };
+                let sieve = Sieve::new(&filter, &[]);
+                below.into_iter().any(|below| {
+                    let (folder, name) = (below.parent().unwrap_or(Path::new("")), below.file_name());
+                    let place = Place { folder, below: folder, rules: &[] };
+                    name.is_some_and(|name| sieve.takes(&place, Path::new(name), false))
+                })
+            }
+            _ => false,
         }
     }
 
@@ -138,6 +166,9 @@ impl Import<'_> {
         for input in inputs {
             let found = self.input(input, asked.failed)?;
             sources.extend(found.filter(|found| !sources.iter().any(|known| same_source(known, found))));
+        }
+        if sources.iter().any(|source| self.edited_since(source, asked.line)) {
+            return Err(Lost::Overtaken);
         }
         let only_root =
             matches!(sources.as_slice(), [tree] if same_source(tree, &source(Path::new("."), "tree")));

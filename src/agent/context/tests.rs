@@ -419,10 +419,14 @@ fn of_very_many_questions_the_latest_are_kept() {
 }
 
 #[test]
-fn what_came_before_the_last_edit_is_said_to() {
+fn what_was_read_before_the_session_edited_it_is_left_out() {
     let mut scene = Scene::new().bash("make test", "").bash("make check", "");
-    scene.transcript.last_edit = Some(11);
-    let notes = scene.import().notes;
-    assert!(notes.iter().any(|note| note.contains("2 commands watched")), "{notes:?}");
-    assert!(notes.iter().any(|note| note.contains("1 of them came before")), "{notes:?}");
+    let early = scene.transcript.asked[0].line;
+    let edited = entry("/u/r/src/a.rs", early + 1, Knowledge::Unknown);
+    scene.transcript.entries.push(Entry { edited: true, ..edited });
+    let imported = scene.import();
+    let notes = imported.notes;
+    assert!(notes.iter().any(|note| note.contains("1 command watched")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("1 read what the session edited later")), "{notes:?}");
+    assert_eq!(imported.counts.left_out, 1);
 }
