@@ -38,17 +38,17 @@ fn restarted_world() {
 
 #[test]
 fn quiet_trees() {
-    quiet(Run::begin("quiet_trees", OPERATIONS / 10, About::Trees));
+    quiet(Run::begin("quiet_trees", OPERATIONS / 50, About::Trees));
 }
 
 #[test]
 fn racing_trees() {
-    racing(Run::begin("racing_trees", OPERATIONS / 5, About::Trees));
+    racing(Run::begin("racing_trees", OPERATIONS / 20, About::Trees));
 }
 
 #[test]
 fn restarted_trees() {
-    restarted(Run::begin("restarted_trees", OPERATIONS / 40, About::Trees));
+    restarted(Run::begin("restarted_trees", OPERATIONS / 50, About::Trees));
 }
 
 fn quiet(mut run: Run) {

@@ -217,9 +217,13 @@ impl Operation {
         }
     }
 
-    /// Whether it makes another name for a file, or writes by one that may be nobody's.
+    /// Whether it makes another name for a file, writes by one that may be nobody's, or keeps a file open that has another
+    /// name: what a live writer may do to that one cannot be told.
     pub(super) fn is_by_another_name(&self) -> bool {
-        let links = matches!(self, Self::Link { .. } | Self::LinkOver { .. } | Self::HeldWrite { .. });
+        let links = matches!(
+            self,
+            Self::Link { .. } | Self::LinkOver { .. } | Self::HeldWrite { .. } | Self::SaveWhileHeld { .. }
+        );
         links || format!("{self:?}").contains("foreign/link")
     }
 
