@@ -8,7 +8,7 @@ use super::moved::HeadMoved;
 use super::pack::{Pack, pack_bytes, pack_enum, pack_struct, take, unpack_bytes};
 use super::row::{Baseline, Changed, Detail, Mark, Role, Row, RowNo, SessionNo};
 use super::storage::{SourceState, StoredFact, StoredHead, Summary};
-use super::tree::{Entry, EntryKind, Past, Print};
+use super::tree::{Entry, EntryKind, Past, Print, Rooted};
 use super::{KeyKind, Next, SourceId, SourceKey, Totals};
 use crate::session::SessionId;
 use crate::session::context::{Goal, Seen};
@@ -17,7 +17,7 @@ use crate::session::moment::Moment;
 use crate::session::source::{Filter, HeadPolicy, LineRange, Source};
 
 /// Raised whenever the meaning of the bytes changes.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 5;
 
 pack_enum!(Algorithm { 0 => Blake3, 1 => Sha256, 2 => GitSha1, 3 => GitSha256 });
 pack_enum!(HeadPolicy { 0 => Strict, 1 => Relevant });
@@ -59,7 +59,8 @@ pack_struct!(FileFound { digest, also, lf, stat, racy, canonical });
 pack_struct!(LinesFound { digest, elsewhere, sought, canonical });
 pack_struct!(TreeFound { digest, members, version });
 pack_struct!(SourceKey { kind, path });
-pack_struct!(SourceState { key, found, readers, wanted, version });
+pack_struct!(SourceState { key, found, readers, wanted, version, rooted });
+pack_struct!(Rooted { folder, outer });
 pack_enum!(EntryKind { 0 => File, 1 => Folder, 2 => Link, 3 => Other });
 pack_struct!(Entry { kind, inode, stat, racy, linked, digest, doubt });
 pack_struct!(Past { until, now });

@@ -27,6 +27,30 @@ impl<S: Storage> Index<S> {
         self.mark(session, command, judged, None, at, outcome)
     }
 
+    /// Whether a command's mark is what the marks of its inputs make of it.
+    pub(super) fn says_what_inputs_say(
+        &self,
+        session: SessionNo,
+        command: &Row,
+        held: Option<&Mark>,
+    ) -> Result<bool, StorageError> {
+        let mut worst = Freshness::Fresh;
+        for &no in &command.inputs {
+            let Some(mark) = self.shelf.get::<Mark>(Table::Marks, &mark_key(session, no))? else { continue };
+            match mark.freshness {
+                Freshness::Fresh => {}
+                Freshness::Unknown(doubt) => worst = Freshness::Unknown(doubt),
+                Freshness::Stale(_) => {
+                    return Ok(held.is_some_and(|held| {
+                        matches!(held.freshness, Freshness::Stale(_))
+                            && held.detail.changed == mark.detail.changed
+                    }));
+                }
+            }
+        }
+        Ok(command.refuted || held.map_or(Freshness::Fresh, |held| held.freshness) == worst)
+    }
+
     fn worst_input(&mut self, session: SessionNo, row: &Row) -> Result<(Freshness, Detail), StorageError> {
         let mut worst = (Freshness::Fresh, Detail::default());
         for &no in &row.inputs {

@@ -40,7 +40,7 @@ use freshness::Freshness;
 use moved::HeadLook;
 use row::{Mark, RowNo, SessionNo};
 use shelf::{Shelf, source_key};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use storage::{SourceState, Storage, StorageError, Table};
 use tree::{Grove, Listing, Names, Order, Root};
@@ -206,6 +206,8 @@ pub struct Index<S> {
     reserved: u64,
     /// What [`Table::Names`] holds: few, and asked for by every request.
     names: HashMap<SessionId, SessionNo>,
+    /// Commands whose mark is not what their inputs' marks say, for the process ended between the two.
+    half_judged: HashSet<(SessionNo, RowNo)>,
     /// False until [`Index::wake`]: what the storage says of sources is then from before a restart.
     awake: bool,
 }
@@ -254,6 +256,7 @@ impl<S: Storage> Index<S> {
             pending: HashMap::new(),
             suspects: HashMap::new(),
             grove: Grove::default(),
+            half_judged: HashSet::new(),
             head_look: None,
             awake: false,
         })
@@ -399,12 +402,11 @@ impl<S: Storage> Index<S> {
         let sources = self.shelf.list::<SourceState>(Table::Sources, &[])?;
         let mut checks = Vec::new();
         for (key, state) in sources {
-            let Some(source) = id_of(&key) else { continue };
-            if state.key.kind == KeyKind::Folder {
-                self.stir_folder(source, Names::all(true))?;
-            } else {
-                checks.push(self.suspect(source, &state, Depth::Names)?);
-            }
+            let Some(source) = id_of(&key).filter(|_| state.key.kind != KeyKind::Folder) else { continue };
+            checks.push(self.suspect(source, &state, Depth::Names)?);
+        }
+        for folder in self.grove.all_folders() {
+            self.stir_folder(folder, Names::all(true))?;
         }
         Ok(checks)
     }

@@ -232,6 +232,7 @@ impl<S: Storage> Index<S> {
         }
         if !state.readers.is_empty() {
             self.shelf.put(Table::Sources, &source_key(source), &state)?;
+            self.renew_moments(source, &state.readers)?;
             return Ok(None);
         }
         self.pending.remove(&source);

@@ -140,7 +140,8 @@ impl<S: Storage> Index<S> {
             }
             (new, _) => new,
         };
-        if new == old {
+        let half_judged = row.input_of.is_some_and(|command| self.half_judged.contains(&(session, command)));
+        if new == old && !half_judged {
             return Ok(());
         }
         match &new {

@@ -148,6 +148,8 @@ pub struct SourceState {
     pub wanted: Vec<Algorithm>,
     /// Counts the states that a tree was in.
     pub version: u64,
+    /// Where a tree was rooted.
+    pub rooted: Option<super::tree::Rooted>,
 }
 
 /// The memory twin: the same tables in a map.

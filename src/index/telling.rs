@@ -228,6 +228,7 @@ impl<S: Storage> Step<'_, S> {
         let (source, state, fresh_needed) = self.attach(&key, &row)?;
         row.source_id = Some(source);
         self.index.shelf.put_row(self.session, row.clone())?;
+        self.index.renew_moments(source, &state.readers)?;
         self.told.push(row.no);
         match &state.found {
             Some(found) if !fresh_needed => {
@@ -235,7 +236,13 @@ impl<S: Storage> Step<'_, S> {
                 // Whoever holds the row from here on must hold what the judgement made of it.
                 row = self.index.shelf.held_row(self.session, row.no)?.cloned().unwrap_or(row);
             }
-            _ => self.checks.push(self.index.suspect(source, &state, Depth::Names)?),
+            found => {
+                let untold = matches!(found, Some(Found::Unknown(_)));
+                self.checks.push(self.index.suspect(source, &state, Depth::Names)?);
+                if untold {
+                    self.index.stir_doubtful(source)?;
+                }
+            }
         }
         Ok(row)
     }
@@ -275,9 +282,10 @@ impl<S: Storage> Step<'_, S> {
             readers: Vec::new(),
             wanted: Vec::new(),
             version: 0,
+            rooted: None,
         };
         let mut state: SourceState = held.unwrap_or(new);
-        self.index.plant(source, key, state.version);
+        self.index.plant(source, &state);
         let more_wanted =
             row.baseline.seen().is_some_and(|seen| want(&mut state, seen) || seeks(&state, seen));
         let pending = self.index.is_pending(source);

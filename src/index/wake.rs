@@ -37,7 +37,7 @@ impl<S: Storage> Index<S> {
                 continue;
             }
             found.sources += 1;
-            self.plant(source, &state.key, state.version);
+            self.plant(source, &state);
             self.speak_of(source, &state, critical.contains(&source))?;
             let mut check = self.suspect(source, &state, Depth::Names)?;
             check.known = match state.found {
@@ -103,6 +103,9 @@ impl<S: Storage> Index<S> {
                 return Err(half_a_step());
             }
             summary.count(row, mark.as_ref(), true);
+            if is_command && !self.says_what_inputs_say(session, row, mark.as_ref())? {
+                self.half_judged.insert((session, row.no));
+            }
         }
         self.shelf.put(Table::Summaries, &key, &summary)?;
         Ok(rows)

@@ -24,8 +24,11 @@ const RULES_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Watches what must be watched before it is looked at.
 pub(super) trait Armed {
-    /// Watches the folder and those of its files that have several names. `whole` says that these are all.
-    fn arm(&self, linked: &[PathBuf], whole: bool) -> Result<(), Unarmed>;
+    /// Watches the folder. Files in it stay watched as they are, whether they are still there or not.
+    fn arm_folder(&self) -> Result<(), Unarmed>;
+    /// Watches those files of the folder that have several names; `looked_at` are the names that could be among them, or
+    /// none when that is all.
+    fn arm_linked(&self, linked: &[PathBuf], looked_at: Option<&BTreeSet<OsString>>) -> Result<(), Unarmed>;
     /// The folder that is watched, where that can be told.
     fn inode(&self) -> Option<Inode>;
 }
@@ -37,7 +40,7 @@ pub(super) fn list(
     options: &LookOptions,
     armed: &dyn Armed,
 ) -> Result<Result<Listing, Found>, Unarmed> {
-    armed.arm(&[], false)?;
+    armed.arm_folder()?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let opened = match rustix::fs::open(folder, flags, Mode::empty()) {
         Ok(opened) => File::from(opened),
@@ -64,9 +67,7 @@ pub(super) fn list(
     names.retain(|name| order.views.care_for(name));
     let linked: Vec<PathBuf> =
         names.iter().filter(|name| listing.is_linked(name)).map(|name| folder.join(name)).collect();
-    if !linked.is_empty() || order.names.all {
-        armed.arm(&linked, order.names.all)?;
-    }
+    armed.arm_linked(&linked, (!order.names.all).then_some(&order.names.these))?;
     let gitignore = rules.then(|| read_rules(&folder.join(".gitignore")));
     let entries = names.into_iter().map(|name| (listing.entry(&name), name));
     let entries = entries.map(|(entry, name)| (name, entry)).collect();

@@ -34,6 +34,8 @@ use look::LookOptions;
 use mounts::Mounts;
 use route::{End, resolve};
 use scrub::Scrubber;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -251,7 +253,11 @@ pub fn rescan(check: &Check, options: &LookOptions) -> Looked {
 struct Unwatched;
 
 impl listing::Armed for Unwatched {
-    fn arm(&self, _: &[PathBuf], _: bool) -> Result<(), watch::Unarmed> {
+    fn arm_folder(&self) -> Result<(), watch::Unarmed> {
+        Ok(())
+    }
+
+    fn arm_linked(&self, _: &[PathBuf], _: Option<&BTreeSet<OsString>>) -> Result<(), watch::Unarmed> {
         Ok(())
     }
 

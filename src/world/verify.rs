@@ -18,7 +18,8 @@ use super::watch::{Arms, Board, Unarmed};
 use crate::index::found::{FileFound, Found, Inode};
 use crate::index::freshness::Doubt;
 use crate::index::{Check, Depth, KeyKind, Looked, Settled, SourceId, Stamp};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -258,23 +259,36 @@ struct Arming<'check> {
     check: &'check Check,
 }
 
-impl Armed for Arming<'_> {
-    fn arm(&self, linked: &[PathBuf], whole: bool) -> Result<(), Unarmed> {
+impl Arming<'_> {
+    /// Watches the folder and these files. Files that are `kept` were watched before and are not looked at now: one that is
+    /// gone by now cannot be watched again, and whatever became of it has been marked.
+    fn arm(&self, mut kept: Vec<PathBuf>, linked: &[PathBuf]) -> Result<(), Unarmed> {
         let Self { eyes, check } = self;
         let folder = check.key.path.clone();
-        let mut arms = if whole { Vec::new() } else { eyes.board.marks().arms_of(check.source) };
-        for path in std::iter::once(&folder).chain(linked) {
-            if !arms.contains(path) {
-                arms.push(path.clone());
-            }
-        }
-        let bound = Bound { arms, folder: Some(folder), ..Bound::default() };
+        let arms: Vec<PathBuf> = std::iter::once(&folder).chain(linked).cloned().collect();
+        kept.retain(|path| !arms.contains(path));
+        let bound = Bound { arms: [arms.clone(), kept].concat(), folder: Some(folder), ..Bound::default() };
         let mut unused = None;
-        eyes.board.note(|marks| unused = marks.bind(check.source, bound.clone()));
+        eyes.board.note(|marks| unused = marks.bind(check.source, bound));
         // Nobody follows it any more, and nobody will hear the answer.
         let Some(unused) = unused else { return Err(Unarmed::Never(Doubt::Unsettled)) };
         eyes.arms.disarm(&unused);
-        eyes.arms.arm(&bound)
+        eyes.arms.arm(&Bound { arms, ..Bound::default() })
+    }
+}
+
+impl Armed for Arming<'_> {
+    fn arm_folder(&self) -> Result<(), Unarmed> {
+        let kept = self.eyes.board.marks().arms_of(self.check.source);
+        self.arm(kept, &[])
+    }
+
+    fn arm_linked(&self, linked: &[PathBuf], looked_at: Option<&BTreeSet<OsString>>) -> Result<(), Unarmed> {
+        let mut kept = self.eyes.board.marks().arms_of(self.check.source);
+        kept.retain(|path| {
+            path.file_name().is_some_and(|name| looked_at.is_some_and(|looked_at| !looked_at.contains(name)))
+        });
+        self.arm(kept, linked)
     }
 
     fn inode(&self) -> Option<Inode> {

@@ -2,7 +2,8 @@
 //!
 //! Everything is below `r`, which the sessions have as their root; `twin` is the same once more, to take its place.
 
-use serde_json::{Value, json};
+use super::trees::{self, Wide};
+use serde_json::Value;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -157,26 +158,31 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// One thing that sessions believe something about.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) kind: &'static str,
     /// As registered.
     pub(super) path: String,
+    /// It is more than one path.
+    pub(super) wide: Option<Wide>,
 }
 
 impl Place {
     pub(super) fn id(&self) -> String {
-        format!("{} {}", self.kind, self.path)
+        match &self.wide {
+            Some(Wide::Tree(filter)) => format!("tree {filter} {}", self.path),
+            _ => format!("{} {}", self.kind, self.path),
+        }
     }
 
     pub(super) fn source(&self) -> Value {
-        json!({ "kind": self.kind, "path": self.path })
+        trees::source(self)
     }
 }
 
 /// Everything that is registered; HEAD last.
 pub(super) fn places(world: &Path) -> Vec<Place> {
-    let place = |kind, path: &str| Place { kind, path: path.to_owned() };
+    let place = |kind, path: &str| Place { kind, path: path.to_owned(), wide: None };
     let absolute = |path: &str| world.join("r").join(path).to_string_lossy().into_owned();
     let skipped = ["targets/t3", "late/n", "turn-other/g/h", "lock/Cargo.lock"];
     let mut places: Vec<Place> =

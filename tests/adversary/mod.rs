@@ -14,15 +14,44 @@ mod operator;
 mod oracle;
 mod run;
 mod sessions;
+mod trees;
 
-use crate::adversary::run::Run;
+use crate::adversary::run::{About, Run};
 
 /// Operations of the quiet and of the racing mode.
 const OPERATIONS: u64 = 20_000;
 
 #[test]
 fn quiet_world() {
-    let mut run = Run::begin("quiet_world", OPERATIONS);
+    quiet(Run::begin("quiet_world", OPERATIONS, About::Files));
+}
+
+#[test]
+fn racing_world() {
+    racing(Run::begin("racing_world", OPERATIONS, About::Files));
+}
+
+#[test]
+fn restarted_world() {
+    restarted(Run::begin("restarted_world", OPERATIONS / 20, About::Files));
+}
+
+#[test]
+fn quiet_trees() {
+    quiet(Run::begin("quiet_trees", OPERATIONS / 50, About::Trees));
+}
+
+#[test]
+fn racing_trees() {
+    racing(Run::begin("racing_trees", OPERATIONS / 20, About::Trees));
+}
+
+#[test]
+fn restarted_trees() {
+    restarted(Run::begin("restarted_trees", OPERATIONS / 50, About::Trees));
+}
+
+fn quiet(mut run: Run) {
     while run.goes_on() {
         run.perturb();
         run.operate(1);
@@ -31,9 +60,7 @@ fn quiet_world() {
     run.end();
 }
 
-#[test]
-fn racing_world() {
-    let mut run = Run::begin("racing_world", OPERATIONS);
+fn racing(mut run: Run) {
     while run.goes_on() {
         run.perturb();
         let longest = [2, 6, 24][run.chance.usize(..3)];
@@ -48,9 +75,7 @@ fn racing_world() {
     run.end();
 }
 
-#[test]
-fn restarted_world() {
-    let mut run = Run::begin("restarted_world", OPERATIONS / 20);
+fn restarted(mut run: Run) {
     while run.goes_on() {
         run.perturb();
         let burst = run.chance.usize(0..=12);

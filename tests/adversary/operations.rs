@@ -2,6 +2,7 @@
 
 use super::head::COMMITS;
 use super::layout::{FILES, FOLDERS, LINKS, OTHER_PATHS, VERSIONS};
+use super::trees::{RULE_FILES, RULES};
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -137,6 +138,22 @@ pub(super) enum Operation {
     MakeAndRemoveFolders {
         folder: String,
     },
+    /// A rule file is written, or removed where it says nothing.
+    Rules {
+        path: String,
+        text: usize,
+        atomic: bool,
+    },
+    /// A chain of folders with files in it, in one breath.
+    Chain {
+        folder: String,
+        version: u8,
+    },
+    /// `cp -a` of a folder over another.
+    CopyOver {
+        from: String,
+        to: String,
+    },
     Head(HeadMove),
     /// The whole world is removed and built again.
     Reset,
@@ -172,6 +189,42 @@ impl Operation {
             97..99 => Self::Reset,
             _ => Self::Exchange { one: "r".into(), other: "twin".into() },
         }
+    }
+
+    /// A random one for a world of trees: no name is made outside of them for a file that is in them.
+    pub(super) fn choose_for_trees(chance: &mut Rng) -> Self {
+        match chance.u8(..10) {
+            0 => {
+                let file = RULE_FILES[chance.usize(..RULE_FILES.len())];
+                let (text, atomic) = (chance.usize(..RULES.len()), chance.bool());
+                return Self::Rules { path: format!("{}/{file}", root(chance)), text, atomic };
+            }
+            1 => {
+                let name = ["new", "x", "deep", "3"][chance.usize(..4)];
+                return Self::Chain {
+                    folder: format!("{}/{name}/b/c", folder(chance)),
+                    version: version(chance),
+                };
+            }
+            2 => return Self::CopyOver { from: folder(chance), to: folder(chance) },
+            _ => {}
+        }
+        loop {
+            let operation = Self::choose(chance);
+            if !operation.is_by_another_name() {
+                return operation;
+            }
+        }
+    }
+
+    /// Whether it makes another name for a file, writes by one that may be nobody's, or keeps a file open that has another
+    /// name: what a live writer may do to that one cannot be told.
+    pub(super) fn is_by_another_name(&self) -> bool {
+        let links = matches!(
+            self,
+            Self::Link { .. } | Self::LinkOver { .. } | Self::HeldWrite { .. } | Self::SaveWhileHeld { .. }
+        );
+        links || format!("{self:?}").contains("foreign/link")
     }
 
     /// A random one that changes bytes and no name.

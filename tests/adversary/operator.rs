@@ -4,6 +4,7 @@
 use super::head;
 use super::layout::{self, content, remove, target_path};
 use super::operations::{HeadMove, Operation};
+use super::trees::RULES;
 use rustix::fs::{CWD, FileType, Mode, OFlags, RenameFlags, mknodat, renameat_with};
 use std::fs::{File, FileTimes, OpenOptions, Permissions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -96,6 +97,23 @@ impl Operator {
                 None => Err(io::Error::other("there is no python3")),
             },
             Operation::Head(moved) => self.move_head(moved),
+            Operation::Rules { path, text, atomic } => {
+                let path = self.at(&path);
+                match RULES[text] {
+                    "" => remove(&path),
+                    text => replace(&path, text, atomic),
+                }
+            }
+            Operation::Chain { folder, version } => {
+                std::fs::create_dir_all(self.at(&folder))?;
+                let above = Path::new(&folder).ancestors().take(3);
+                above.into_iter().try_for_each(|folder| write(&self.world.join(folder).join("x"), version))
+            }
+            Operation::CopyOver { from, to } => {
+                let (from, to) = (self.at(&from).join("."), self.at(&to));
+                let copied = Command::new("cp").arg("-a").arg(from).arg(to).stderr(Stdio::null()).status()?;
+                if copied.success() { Ok(()) } else { Err(io::Error::other("cp refused")) }
+            }
             Operation::Reset => layout::build(&self.world),
             named => self.rename(named),
         }

@@ -2,6 +2,7 @@
 
 use super::head;
 use super::layout::Place;
+use super::trees::{self, Wide};
 use serde_json::Value;
 use staled::world::digest::blake3;
 use std::collections::HashMap;
@@ -16,6 +17,10 @@ pub(super) enum Content {
     Other,
     Commit(Option<String>),
     NoRepository,
+    /// Of a command: what stands at each of its inputs.
+    All(Vec<Content>),
+    /// What never stands there: nothing could be taken over at the registration.
+    Never,
 }
 
 /// What an answer says about one row.
@@ -50,6 +55,16 @@ impl Rescan {
 
     pub(super) fn content(&mut self, place: &Place) -> Content {
         let path = self.root.join(&place.path);
+        match &place.wide {
+            Some(Wide::Command(inputs)) => {
+                return Content::All(inputs.iter().map(|input| self.content(input)).collect());
+            }
+            Some(Wide::Tree(filter)) => {
+                let read = || trees::read(&path, *filter);
+                return self.read.entry(place.id()).or_insert_with(read).clone();
+            }
+            None => {}
+        }
         let key = if place.kind == "git_head" { place.id() } else { place.path.clone() };
         let read = || if place.kind == "git_head" { read_head(&path) } else { read_path(&path) };
         self.read.entry(key).or_insert_with(read).clone()

@@ -6,6 +6,7 @@ use super::operations::Operation;
 use super::operator::{ACK, WORLD};
 use super::oracle::{Claim, Rescan, Verdict, claims, judge};
 use super::sessions::Session;
+use super::trees;
 use crate::harness::{Daemon, PATIENCE};
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -22,7 +23,15 @@ const SESSIONS: usize = 4;
 /// Operations told when something is wrong.
 const TOLD: usize = 20;
 
+/// What a run is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum About {
+    Files,
+    Trees,
+}
+
 pub(super) struct Run {
+    about: About,
     pub(super) chance: Rng,
     name: &'static str,
     seed: u64,
@@ -54,7 +63,7 @@ struct Counts {
 }
 
 impl Run {
-    pub(super) fn begin(name: &'static str, operations: u64) -> Self {
+    pub(super) fn begin(name: &'static str, operations: u64, about: About) -> Self {
         let number = |name| std::env::var(name).ok().map(|text| text.parse().expect("a number"));
         let seed = number("STALED_FUZZ_SEED").unwrap_or_else(|| fastrand::u64(..));
         let mut chance = Rng::with_seed(seed);
@@ -64,15 +73,17 @@ impl Run {
         layout::build(&world).expect("the world can be built");
         let daemon = Daemon::start_with(&place.home, config());
         let mut client = daemon.client();
-        let (places, commits) = (layout::places(&world), head::commits(&world));
+        let places = if about == About::Trees { trees::places() } else { layout::places(&world) };
+        let commits = head::commits(&world);
         let mut rescan = Rescan::of(&world.join("r"));
         let names = (0..SESSIONS).map(|number| format!("session-{number}"));
         let imagine = |name: String| Session::imagine(&name, &places, &mut rescan, &commits, &mut chance);
-        let sessions: Vec<Session> = names.map(imagine).collect();
-        for session in &sessions {
+        let mut sessions: Vec<Session> = names.map(imagine).collect();
+        for session in &mut sessions {
             session.register(&mut client, &world.join("r"));
         }
         Self {
+            about,
             chance,
             name,
             seed,
@@ -103,7 +114,7 @@ impl Run {
         let index = self.chance.usize(..SESSIONS);
         let name = self.sessions[index].name.clone();
         let mut rescan = Rescan::of(&self.world.join("r"));
-        let session = Session::imagine(&name, &self.places, &mut rescan, &self.commits, &mut self.chance);
+        let mut session = Session::imagine(&name, &self.places, &mut rescan, &self.commits, &mut self.chance);
         if self.chance.bool() {
             self.ask("context.drop", &json!({ "session": name }));
         }
@@ -114,7 +125,7 @@ impl Run {
 
     /// Has operations performed back to back. Returns when the last system call of the last one has returned.
     pub(super) fn operate(&mut self, burst: usize) {
-        let operations: Vec<Operation> = (0..burst).map(|_| Operation::choose(&mut self.chance)).collect();
+        let operations: Vec<Operation> = (0..burst).map(|_| self.choose()).collect();
         self.operator.send(&operations);
         if burst > 1 && self.chance.bool() {
             // Somebody who asks in the middle makes the verifiers hurry.
@@ -124,10 +135,20 @@ impl Run {
         self.await_done(operations);
     }
 
+    fn choose(&mut self) -> Operation {
+        match self.about {
+            About::Files => Operation::choose(&mut self.chance),
+            About::Trees => Operation::choose_for_trees(&mut self.chance),
+        }
+    }
+
     /// Writes that touch no name, and so give a watch that was lost no chance to be made again.
     pub(super) fn probe(&mut self) {
         for _ in 0..self.chance.u8(..4) {
             let operation = Operation::choose_write(&mut self.chance);
+            if self.about == About::Trees && operation.is_by_another_name() {
+                continue;
+            }
             self.operator.send(std::slice::from_ref(&operation));
             self.await_done(vec![operation]);
             self.check_exactly();
@@ -140,8 +161,9 @@ impl Run {
         if let Some(daemon) = self.daemon.take() {
             daemon.stop();
         }
-        let choose = if self.chance.bool() { Operation::choose } else { Operation::choose_sly };
-        let operations: Vec<Operation> = (0..burst).map(|_| choose(&mut self.chance)).collect();
+        let sly = self.chance.bool();
+        let choose = |run: &mut Self| if sly { Operation::choose_sly(&mut run.chance) } else { run.choose() };
+        let operations: Vec<Operation> = (0..burst).map(|_| choose(self)).collect();
         self.operator.send(&operations);
         self.await_done(operations);
         let daemon = Daemon::start_with(&self.place.home, config());

@@ -2,6 +2,7 @@
 
 use super::layout::{Place, VERSIONS, content};
 use super::oracle::{Content, Rescan};
+use super::trees;
 use crate::harness::ask;
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -44,7 +45,8 @@ impl Session {
         Self { name: name.to_owned(), beliefs }
     }
 
-    pub(super) fn register(&self, client: &mut Client, root: &Path) {
+    /// What the daemon's own look stands in for is what it says it is.
+    pub(super) fn register(&mut self, client: &mut Client, root: &Path) {
         let (heads, files): (Vec<_>, Vec<_>) =
             self.beliefs.iter().partition(|belief| belief.place.kind == "git_head");
         let results: Vec<Value> = files.into_iter().map(|belief| told(belief, "id")).collect();
@@ -52,7 +54,19 @@ impl Session {
         let context = json!({
             "session": self.name, "root": root, "results": results, "invariants": invariants, "replace": true
         });
-        ask(client, "context.register", &context);
+        let answer = ask(client, "context.register", &context);
+        let unsaid = |id: &str| {
+            answer["results"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|row| row["id"] == id && row["baseline"] != "registration")
+        };
+        for belief in &mut self.beliefs {
+            if belief.place.wide.is_some() && unsaid(&belief.place.id()) {
+                belief.seen = Content::Never;
+            }
+        }
     }
 }
 
@@ -62,6 +76,9 @@ fn imagined(place: &Place, now: Content, commits: &[String], chance: &mut Rng) -
         ("absent", _) => Content::Nothing,
         ("git_head", now @ Content::Commit(Some(_))) if believes_now => now,
         ("git_head", _) => Content::Commit(Some(commits[chance.usize(..commits.len())].clone())),
+        ("tree", now @ Content::Bytes(_)) => now,
+        ("tree", _) => Content::Never,
+        ("command", now) => trees::seen_by_command(place, now),
         (_, now @ Content::Bytes(_)) if believes_now => now,
         _ => Content::Bytes(blake3(&content(chance.u8(..VERSIONS))).to_string()),
     }
@@ -70,7 +87,8 @@ fn imagined(place: &Place, now: Content, commits: &[String], chance: &mut Rng) -
 fn told(belief: &Belief, name: &str) -> Value {
     let Belief { place, seen, critical } = belief;
     let mut told = json!({ name: place.id(), "source": place.source(), "critical": critical });
-    if let Content::Bytes(digest) | Content::Commit(Some(digest)) = seen {
+    let is_wide = place.wide.is_some();
+    if let (false, Content::Bytes(digest) | Content::Commit(Some(digest))) = (is_wide, seen) {
         told["digest"] = json!(digest);
     }
     told

@@ -298,6 +298,44 @@ fn an_index_made_again_from_the_journal_still_knows_what_the_trees_were() {
 }
 
 #[test]
+fn folders_that_change_places_take_their_linked_files_along() {
+    let place = Place::new();
+    place.write("hard/one", "1\n");
+    fs::hard_link(place.root.join("hard/one"), place.root.join("hard/two")).unwrap();
+    place.write("left/z", "z\n");
+    let daemon = Daemon::start(&place.home);
+    register(&daemon, &place, "s", &json!([tree("all", json!({}))]));
+    let (hard, left, aside) = (place.root.join("hard"), place.root.join("left"), place.root.join("aside"));
+    for _ in 0..3 {
+        fs::rename(&hard, &aside).unwrap();
+        fs::rename(&left, &hard).unwrap();
+        fs::rename(&aside, &left).unwrap();
+        let report = decide(&daemon, "s");
+        assert_eq!(cause(&report, "all"), "names", "{report}");
+        fs::rename(&hard, &aside).unwrap();
+        fs::rename(&left, &hard).unwrap();
+        fs::rename(&aside, &left).unwrap();
+        let report = decide(&daemon, "s");
+        assert_eq!(cause(&report, "all"), "fresh", "{report}");
+    }
+}
+
+#[test]
+fn a_file_with_several_names_may_go_and_come_back() {
+    let place = Place::new();
+    place.write("one", "1\n");
+    fs::hard_link(place.root.join("one"), place.root.join("two")).unwrap();
+    let daemon = Daemon::start(&place.home);
+    register(&daemon, &place, "s", &json!([tree("all", json!({}))]));
+    fs::remove_file(place.root.join("one")).unwrap();
+    let report = decide(&daemon, "s");
+    assert_eq!(cause(&report, "all"), "names", "{report}");
+    fs::hard_link(place.root.join("two"), place.root.join("one")).unwrap();
+    let report = decide(&daemon, "s");
+    assert_eq!(cause(&report, "all"), "fresh", "{report}");
+}
+
+#[test]
 fn a_folder_of_many_files_is_told_file_by_file() {
     let place = Place::new();
     for number in 0..700 {

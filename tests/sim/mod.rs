@@ -16,6 +16,7 @@ mod client;
 mod failing;
 mod judge;
 mod oracle;
+mod trees;
 mod world;
 
 use client::{any_digest, any_update, told};

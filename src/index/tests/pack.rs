@@ -6,6 +6,7 @@ use crate::index::freshness::{Cause, Doubt, Freshness};
 use crate::index::pack::{Pack, from_bytes, to_bytes};
 use crate::index::row::{Baseline, Changed, Detail, Mark, Role, Row, RowNo, SessionNo};
 use crate::index::storage::{SourceState, StoredFact, StoredHead, Summary};
+use crate::index::tree::Rooted;
 use crate::index::{KeyKind, SourceId, SourceKey};
 use crate::session::SessionId;
 use crate::session::context::{Goal, Seen};
@@ -69,7 +70,15 @@ fn everything_stored_survives_packing_and_bad_bytes_are_no_panic() {
     }
     let key = SourceKey { kind: KeyKind::Head, path: "/w".into() };
     let readers = vec![(S, RowNo(1)), (SessionNo(u32::MAX), RowNo(2))];
-    survives(&SourceState { key, found: Some(bytes(1)), readers, wanted: algorithms.to_vec(), version: 7 });
+    let rooted = Some(Rooted { folder: "/w".into(), outer: Digest::blake3([3; 32]) });
+    survives(&SourceState {
+        key,
+        found: Some(bytes(1)),
+        readers,
+        wanted: algorithms.to_vec(),
+        version: 7,
+        rooted,
+    });
     let row = Row {
         no: RowNo(300),
         role: Role::Tracked,

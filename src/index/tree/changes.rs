@@ -63,15 +63,19 @@ impl<S: Storage> Index<S> {
         let Some(held) = self.grove.trees.get(&tree).filter(|held| !held.moments.is_empty()) else {
             return Ok(());
         };
+        let version = held.version;
+        // Before anything is written: half of a look that is told again after the process ended could not be told apart.
+        self.set_adrift(tree)?;
         let key = change_key(tree, path);
         let record: Option<Past> = self.shelf.get(Table::Changes, &key)?;
         let mut past = record.unwrap_or(Past { until: Vec::new(), now: old });
         let known_until = past.until.last().map(|(until, _)| *until);
-        if known_until.is_none_or(|until| until < held.version) {
-            past.until.push((held.version, past.now));
+        if known_until.is_none_or(|until| until < version) {
+            past.until.push((version, past.now));
         }
         past.now = new;
-        if past.prune(&held.moments) {
+        let moments = self.grove.trees.get(&tree).map_or(&[][..], |held| &held.moments);
+        if past.prune(moments) {
             self.shelf.put(Table::Changes, &key, &past)
         } else {
             self.shelf.remove(Table::Changes, &key)

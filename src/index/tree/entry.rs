@@ -26,6 +26,14 @@ pub struct Entry {
     pub doubt: Option<Doubt>,
 }
 
+impl Entry {
+    /// Which rules it says, if it is a `.gitignore` that says any.
+    pub(super) fn rules(&self) -> Option<Digest> {
+        let nothing = Digest::blake3(*blake3::hash(b"").as_bytes());
+        self.digest.filter(|digest| self.kind == EntryKind::File && *digest != nothing)
+    }
+}
+
 /// Kinds of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
@@ -52,6 +60,15 @@ pub struct Listing {
     pub whole: bool,
     /// The text of its `.gitignore`, where that name was looked at; empty when there is none.
     pub gitignore: Option<String>,
+}
+
+/// Where a tree was rooted when it was last whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rooted {
+    /// The canonical path of its folder.
+    pub folder: PathBuf,
+    /// Digest of the rules that counted from above.
+    pub outer: Digest,
 }
 
 /// Where a tree is rooted.

@@ -1,9 +1,8 @@
 //! A tree that waits for nothing has a digest, and its readers are judged by it.
 
-use super::entry::Root;
 use super::listed::first_doubt;
 use crate::index::found::{Found, TreeFound};
-use crate::index::freshness::{Cause, Freshness, judge};
+use crate::index::freshness::{Cause, Doubt, Freshness, judge};
 use crate::index::row::{Detail, Row};
 use crate::index::shelf::source_key;
 use crate::index::storage::{SourceState, Storage, StorageError, Table};
@@ -23,40 +22,41 @@ impl<S: Storage> Index<S> {
         let key = self.shelf.must::<SourceState>(Table::Sources, &source_key(id))?.key;
         let instead = match looked {
             Looked::Root(root) => {
-                self.root_at(id, &key, &root)?;
+                self.root(id, &key, &root)?;
                 None
             }
+            // What was in it may be so still, and is being watched.
+            Looked::Found(Found::Unknown(doubt)) => Some(Found::Unknown(doubt)),
+            Looked::Listing(_) | Looked::Head(_) => Some(Found::Unknown(Doubt::Unsettled)),
             Looked::Found(found) => {
-                self.uproot(id);
+                self.unroot(id)?;
                 Some(found)
             }
-            Looked::Listing(_) | Looked::Head(_) => {
-                Some(Found::Unknown(crate::index::freshness::Doubt::Unsettled))
-            }
         };
-        let Some(tree) = self.grove.trees.get_mut(&id) else { return Ok(()) };
-        tree.instead = instead;
-        let waits = tree.waits > 0;
+        if let Some(tree) = self.grove.trees.get_mut(&id) {
+            tree.instead = instead;
+        }
         self.pending.remove(&id);
-        if waits { Ok(()) } else { self.finish(id, at, outcome) }
+        self.finish_if_whole(id, at, outcome)
     }
 
-    fn root_at(
-        &mut self,
-        id: SourceId,
-        key: &crate::index::SourceKey,
-        root: &Root,
-    ) -> Result<(), StorageError> {
-        self.root(id, key, root)
-    }
-
-    /// Judges the readers of a tree that waits for nothing.
-    pub(super) fn finish(
+    /// Judges a tree's readers, if it waits for nothing and anything is to be judged.
+    pub(super) fn finish_if_whole(
         &mut self,
         id: SourceId,
         at: Moment,
         outcome: &mut Outcome,
     ) -> Result<(), StorageError> {
+        let Some(tree) = self.grove.trees.get(&id) else { return Ok(()) };
+        let due = tree.unsettled || tree.changed;
+        if tree.waits > 0 || self.pending.contains_key(&id) || !due {
+            return Ok(());
+        }
+        self.finish(id, at, outcome)
+    }
+
+    /// Judges the readers of a tree that waits for nothing.
+    fn finish(&mut self, id: SourceId, at: Moment, outcome: &mut Outcome) -> Result<(), StorageError> {
         let mut state: SourceState = self.shelf.must(Table::Sources, &source_key(id))?;
         let found = self.whole(id, state.found.as_ref());
         let moments = self.tell_changes(id, &state, &found)?;
@@ -65,18 +65,21 @@ impl<S: Storage> Index<S> {
         }
         self.grove.since.clear();
         self.keep_moments(id, &state, &found, moments)?;
-        let version = self.grove.trees.get(&id).map_or(state.version, |tree| tree.version);
-        if state.found.as_ref() != Some(&found) || state.version != version {
-            (state.found, state.version) = (Some(found), version);
+        let Some(tree) = self.grove.trees.get_mut(&id) else { return Ok(()) };
+        let was_unsettled = std::mem::take(&mut tree.unsettled);
+        (tree.prove, tree.changed) = (false, false);
+        if tree.past.is_none() {
+            (tree.late, tree.adrift) = (false, false);
+        }
+        let (version, rooted) = (tree.version, tree.rooted());
+        if state.found.as_ref() != Some(&found) || state.version != version || state.rooted != rooted {
+            (state.found, state.version, state.rooted) = (Some(found), version, rooted);
             self.shelf.put(Table::Sources, &source_key(id), &state)?;
         }
-        if let Some(tree) = self.grove.trees.get_mut(&id) {
-            (tree.unsettled, tree.prove) = (false, false);
-        }
-        if self.grove.trees.values().all(|tree| !tree.unsettled) {
+        if !self.grove.trees.values().any(|tree| tree.late) {
             self.grove.early.clear();
         }
-        for (session, _) in &state.readers {
+        for (session, _) in state.readers.iter().filter(|_| was_unsettled) {
             self.forget_suspect(*session);
         }
         self.sweep()

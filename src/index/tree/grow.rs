@@ -4,8 +4,10 @@ use super::entry::{Entry, EntryKind, Root};
 use super::order::Names;
 use super::sieve::{Place, Rules, Sieve};
 use super::sum::Print;
-use super::{Folder, Tree, Waiting};
+use super::{Folder, New, Tree, Waiting};
+use crate::index::found::Found;
 use crate::index::pack;
+use crate::index::row::{RowNo, SessionNo};
 use crate::index::shelf::source_key;
 use crate::index::storage::{SourceState, Storage, StorageError, Table};
 use crate::index::{Index, KeyKind, SourceId, SourceKey, Stamp};
@@ -16,8 +18,8 @@ use std::sync::Arc;
 /// How a tree stands in one of its folders: what decides which of the folder's names count.
 #[derive(Debug, Clone)]
 pub(super) struct Stand {
-    tree: SourceId,
-    sieve: Arc<Sieve>,
+    pub(super) tree: SourceId,
+    pub(super) sieve: Arc<Sieve>,
     folder: Arc<Path>,
     below: PathBuf,
     rules: Vec<Arc<Rules>>,
@@ -35,6 +37,12 @@ impl Eq for Stand {}
 impl Stand {
     fn place(&self) -> Place<'_> {
         Place { folder: &self.folder, below: &self.below, rules: &self.rules }
+    }
+
+    /// A tree at its root, of which nothing is known but where it is.
+    pub(super) fn at_root(tree: SourceId, sieve: &Arc<Sieve>, folder: &Path) -> Self {
+        let (sieve, folder) = (Arc::clone(sieve), folder.into());
+        Self { tree, sieve, folder, below: PathBuf::new(), rules: Vec::new() }
     }
 
     /// The folder itself.
@@ -82,10 +90,10 @@ impl Stand {
 }
 
 impl<S: Storage> Index<S> {
-    /// A tree that somebody rests on, known so far up to `version`.
-    pub(in crate::index) fn plant(&mut self, tree: SourceId, key: &SourceKey, version: u64) {
-        let KeyKind::Tree(filter) = &key.kind else { return };
-        let new = || Tree::new(Sieve::new(filter, &[]), version);
+    /// A tree that somebody rests on, and what is known of it.
+    pub(in crate::index) fn plant(&mut self, tree: SourceId, state: &SourceState) {
+        let KeyKind::Tree(filter) = &state.key.kind else { return };
+        let new = || Tree::new(Sieve::new(filter, &[]), state.version, state.rooted.clone());
         self.grove.trees.entry(tree).or_insert_with(new);
     }
 
@@ -115,7 +123,36 @@ impl<S: Storage> Index<S> {
             tree.moments = moments;
             tree.prove = critical;
         }
-        Ok(())
+        match &state.found {
+            // It was adrift when the process ended.
+            Some(Found::Tree(_) | Found::Unknown(_)) if state.rooted.is_none() => {
+                self.lose_track(id)?;
+                self.shelf.flush()
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A reader of a tree left or starts over: what only it spoke of is forgotten.
+    pub(in crate::index) fn renew_moments(
+        &mut self,
+        id: SourceId,
+        readers: &[(SessionNo, RowNo)],
+    ) -> Result<(), StorageError> {
+        if self.grove.trees.get(&id).is_none_or(|tree| tree.moments.is_empty()) {
+            return Ok(());
+        }
+        let mut moments = Vec::new();
+        for &(session, no) in readers {
+            moments.extend(self.shelf.held_row(session, no)?.and_then(|row| row.as_of));
+        }
+        moments.sort_unstable();
+        moments.dedup();
+        let Some(tree) = self.grove.trees.get_mut(&id) else { return Ok(()) };
+        if std::mem::replace(&mut tree.moments, moments.clone()) == moments {
+            return Ok(());
+        }
+        self.forget_changes(id, &moments)
     }
 
     /// Nobody rests on a tree any more.
@@ -138,15 +175,24 @@ impl<S: Storage> Index<S> {
     ) -> Result<(), StorageError> {
         let KeyKind::Tree(filter) = &key.kind else { return Ok(()) };
         let Some(tree) = self.grove.trees.get_mut(&id) else { return Ok(()) };
-        if tree.root.as_ref() == Some(&root.folder) && tree.sieve.has_outer(&root.outer) {
+        let other_rules = !tree.sieve.has_outer(&root.outer);
+        if tree.root.as_ref() == Some(&root.folder) && !other_rules {
             return Ok(());
         }
-        tree.sieve = Sieve::new(filter, &root.outer).into();
+        let sieve: Arc<Sieve> = Sieve::new(filter, &root.outer).into();
+        let mut how = New::Appeared;
+        match tree.past.take() {
+            Some(past) if past.outer != sieve.outer_digest => self.lose_track(id)?,
+            Some(past) if past.folder == root.folder => how = New::Known,
+            Some(past) => self.note_vanished(&Stand::at_root(id, &sieve, &past.folder))?,
+            None if tree.root.is_some() && other_rules => self.lose_track(id)?,
+            None => self.leave_root(id)?,
+        }
         self.uproot(id);
         if let Some(tree) = self.grove.trees.get_mut(&id) {
-            tree.root = Some(root.folder.clone());
+            (tree.root, tree.sieve) = (Some(root.folder.clone()), sieve);
         }
-        self.enter(id, None, &root.folder)
+        self.enter(id, None, &root.folder, how)
     }
 
     /// The rules in some folder changed: the tree grows anew where it is.
@@ -154,11 +200,12 @@ impl<S: Storage> Index<S> {
         let Some(folder) = self.grove.trees.get(&id).and_then(|tree| tree.root.clone()) else {
             return Ok(());
         };
+        self.lose_track(id)?;
         self.uproot(id);
         if let Some(tree) = self.grove.trees.get_mut(&id) {
             tree.root = Some(folder.clone());
         }
-        self.enter(id, None, &folder)
+        self.enter(id, None, &folder, New::Appeared)
     }
 
     /// Takes a tree out of all its folders. They stay known until it is whole again, for it may enter them anew.
@@ -180,6 +227,7 @@ impl<S: Storage> Index<S> {
         tree: SourceId,
         parent: Option<SourceId>,
         path: &Path,
+        how: New,
     ) -> Result<(), StorageError> {
         let id = self.folder_at(path)?;
         let folder = self.grove.folders.entry(id).or_insert_with(|| Folder::new(path));
@@ -193,10 +241,14 @@ impl<S: Storage> Index<S> {
         {
             parent.children.push(id);
         }
-        self.wait(tree, id, true)?;
+        if how == New::Appeared {
+            self.set_adrift(tree)?;
+        }
+        self.wait(tree, id, Some(how))?;
         let stamp = self.next_stamp();
         let prove = self.grove.trees.get(&tree).is_some_and(|tree| tree.prove);
-        self.grove.queue(id, Names::all(prove), stamp);
+        let unheard = self.grove.folders.get_mut(&id).is_some_and(|held| std::mem::take(&mut held.unheard));
+        self.grove.queue(id, Names::all(prove || unheard), stamp);
         Ok(())
     }
 
@@ -207,9 +259,17 @@ impl<S: Storage> Index<S> {
             return Ok(known);
         }
         let id = self.new_source()?;
-        let state = SourceState { key, found: None, readers: Vec::new(), wanted: Vec::new(), version: 0 };
-        self.shelf.put(Table::Keys, &packed, &id)?;
+        let state = SourceState {
+            key,
+            found: None,
+            readers: Vec::new(),
+            wanted: Vec::new(),
+            version: 0,
+            rooted: None,
+        };
+        // In this order, for the process may end in between: one without a name is in no tree, and goes with the orphans.
         self.shelf.put(Table::Sources, &source_key(id), &state)?;
+        self.shelf.put(Table::Keys, &packed, &id)?;
         Ok(id)
     }
 
@@ -219,7 +279,12 @@ impl<S: Storage> Index<S> {
     }
 
     /// A tree waits for the next look at a folder.
-    pub(super) fn wait(&mut self, id: SourceId, folder: SourceId, new: bool) -> Result<(), StorageError> {
+    pub(super) fn wait(
+        &mut self,
+        id: SourceId,
+        folder: SourceId,
+        new: Option<New>,
+    ) -> Result<(), StorageError> {
         let Some(held) = self.grove.folders.get_mut(&folder) else { return Ok(()) };
         if held.waiting.iter().any(|waiting| waiting.tree == id) {
             return Ok(());
@@ -234,34 +299,6 @@ impl<S: Storage> Index<S> {
             for (session, _) in state.readers {
                 *self.suspects.entry(session).or_insert(0) += 1;
             }
-        }
-        Ok(())
-    }
-
-    /// A tree leaves a folder that is no longer below it, and everything below that.
-    pub(super) fn leave_folder(&mut self, id: SourceId, folder: SourceId) -> Result<(), StorageError> {
-        let Some(held) = self.grove.folders.get_mut(&folder) else { return Ok(()) };
-        if !held.trees.contains(&id) {
-            return Ok(());
-        }
-        let (counted, children, doubt) = (held.counts_in(id), held.children.clone(), held.doubt);
-        if let (true, Some(stand)) = (counted, self.stand(id, folder)) {
-            for (name, entry) in self.entries(folder)? {
-                self.count_entry(&stand, &name, (Some(&entry), None))?;
-            }
-            self.grove.doubt(id, doubt, false);
-        }
-        for child in children {
-            self.leave_folder(id, child)?;
-        }
-        let Some(held) = self.grove.folders.get_mut(&folder) else { return Ok(()) };
-        held.trees.retain(|&tree| tree != id);
-        let waited = held.waiting.len();
-        held.waiting.retain(|waiting| waiting.tree != id);
-        let waits = waited > held.waiting.len();
-        self.grove.orphans |= held.trees.is_empty();
-        if let Some(tree) = self.grove.trees.get_mut(&id) {
-            tree.waits -= u32::from(waits);
         }
         Ok(())
     }
@@ -296,29 +333,5 @@ impl<S: Storage> Index<S> {
         let below = held.path.strip_prefix(tree.root.as_ref()?).ok()?.to_owned();
         let rules = self.grove.rules(tree, folder);
         Some(Stand { tree: id, sieve: Arc::clone(&tree.sieve), folder: Arc::clone(&held.path), below, rules })
-    }
-
-    /// Forgets folders that are in no tree any more, unless some tree is still growing and may come to them.
-    pub(in crate::index) fn sweep(&mut self) -> Result<(), StorageError> {
-        if !self.grove.orphans || self.grove.trees.values().any(|tree| tree.unsettled) {
-            return Ok(());
-        }
-        self.grove.orphans = false;
-        let orphans = self.grove.folders.iter().filter(|(_, folder)| folder.trees.is_empty());
-        let orphans: Vec<SourceId> = orphans.map(|(id, _)| *id).collect();
-        for id in orphans {
-            let Some(folder) = self.grove.folders.remove(&id) else { continue };
-            self.grove.pending -= usize::from(folder.stamp.is_some());
-            self.grove.ordered -= usize::from(folder.ordered);
-            if let Some(parent) = folder.parent.and_then(|parent| self.grove.folders.get_mut(&parent)) {
-                parent.children.retain(|&child| child != id);
-            }
-            let key = SourceKey { kind: KeyKind::Folder, path: folder.path.to_path_buf() };
-            self.shelf.remove(Table::Keys, &pack::to_bytes(&key))?;
-            self.shelf.remove(Table::Sources, &source_key(id))?;
-            self.forget_entries(id)?;
-            self.grove.released.push(id);
-        }
-        Ok(())
     }
 }

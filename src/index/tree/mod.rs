@@ -13,13 +13,14 @@ mod changes;
 mod entry;
 mod finish;
 mod grow;
+mod leave;
 mod listed;
 mod order;
 mod pages;
 pub mod sieve;
 mod sum;
 
-pub use entry::{Entry, EntryKind, Listing, Root};
+pub use entry::{Entry, EntryKind, Listing, Root, Rooted};
 pub use order::{Names, Order, Views};
 pub use sum::Print;
 
@@ -60,6 +61,10 @@ pub(super) struct Grove {
 }
 
 /// One tree.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a question of its own, and they come in all combinations"
+)]
 pub(super) struct Tree {
     sieve: Arc<Sieve>,
     /// Canonical path of the folder it is rooted in, once that is known.
@@ -71,6 +76,14 @@ pub(super) struct Tree {
     linked: u64,
     /// What stands at its path instead of a folder.
     instead: Option<Found>,
+    /// Where it was rooted before a restart, until it is told where it is now.
+    past: Option<Rooted>,
+    /// It was whole before a restart, and has yet to come to all folders that it had.
+    late: bool,
+    /// What is stored of some folder that it has yet to come to is not what it had there.
+    adrift: bool,
+    /// Something was counted in or out since its readers were judged.
+    changed: bool,
     /// Folders that it waits for.
     waits: u32,
     /// It waits for folders, or for a look at its own path; its readers are counted as suspects.
@@ -84,6 +97,10 @@ pub(super) struct Tree {
 }
 
 /// One folder of at least one tree.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a question of its own, and they come in all combinations"
+)]
 pub(super) struct Folder {
     path: Arc<Path>,
     /// The folder it is in, where some tree has that too.
@@ -104,6 +121,8 @@ pub(super) struct Folder {
     doubt: Option<Doubt>,
     /// Some entry's bytes cannot be told.
     doubtful: bool,
+    /// Something happened under names that no tree cared for: whoever comes and does may not trust a stat there.
+    unheard: bool,
     /// How its entries are laid out, once that is known.
     bits: Option<u8>,
 }
@@ -112,11 +131,20 @@ pub(super) struct Folder {
 struct Waiting {
     tree: SourceId,
     /// It has not taken in anything of the folder yet.
-    new: bool,
+    new: Option<New>,
+}
+
+/// How a tree comes to a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum New {
+    /// Nothing that is in it was in the tree before.
+    Appeared,
+    /// It was in the tree when the process ended; what is stored of it says what was there.
+    Known,
 }
 
 impl Tree {
-    pub(super) fn new(sieve: Sieve, version: u64) -> Self {
+    pub(super) fn new(sieve: Sieve, version: u64, past: Option<Rooted>) -> Self {
         Self {
             sieve: Arc::new(sieve),
             root: None,
@@ -124,6 +152,10 @@ impl Tree {
             doubts: BTreeMap::new(),
             linked: 0,
             instead: None,
+            late: past.is_some(),
+            past,
+            adrift: false,
+            changed: false,
             waits: 0,
             unsettled: false,
             prove: false,
@@ -132,9 +164,16 @@ impl Tree {
         }
     }
 
+    /// Where it is rooted, as far as that is known.
+    fn rooted(&self) -> Option<Rooted> {
+        let here = || Some(Rooted { folder: self.root.clone()?, outer: self.sieve.outer_digest });
+        if self.adrift { None } else { self.past.clone().or_else(here) }
+    }
+
     /// Counts a member in or out.
     fn count(&mut self, member: Option<(&Entry, Print)>, present: bool) {
         let Some((entry, print)) = member else { return };
+        self.changed = true;
         if present {
             self.sum.add(print);
         } else {
@@ -148,6 +187,7 @@ impl Tree {
     }
 
     fn note_doubt(&mut self, doubt: Doubt, present: bool) {
+        self.changed = true;
         let count = self.doubts.entry(doubt).or_insert(0);
         *count = if present { *count + 1 } else { count.saturating_sub(1) };
         if *count == 0 {
@@ -172,6 +212,7 @@ impl Folder {
             ordered: false,
             doubt: None,
             doubtful: false,
+            unheard: false,
             bits: None,
         }
     }
@@ -181,9 +222,9 @@ impl Folder {
         self.stamp == Some(stamp)
     }
 
-    /// Whether what a tree has of it counts in the tree's sum.
-    fn counts_in(&self, tree: SourceId) -> bool {
-        self.trees.contains(&tree) && !self.waiting.contains(&Waiting { tree, new: true })
+    /// How a tree comes to it, unless what is in it counts in the tree's sum already.
+    fn new_to(&self, tree: SourceId) -> Option<New> {
+        self.waiting.iter().find(|waiting| waiting.tree == tree).and_then(|waiting| waiting.new)
     }
 }
 
@@ -210,6 +251,13 @@ impl Grove {
         if let (Some(doubt), Some(tree)) = (doubt, self.trees.get_mut(&tree)) {
             tree.note_doubt(doubt, present);
         }
+    }
+
+    /// Every folder, in the order in which they were found.
+    pub(super) fn all_folders(&self) -> Vec<SourceId> {
+        let mut folders: Vec<SourceId> = self.folders.keys().copied().collect();
+        folders.sort_unstable();
+        folders
     }
 
     /// How many folders are to be looked at.

@@ -61,19 +61,23 @@ pub struct Order {
 pub struct Views(Vec<Stand>);
 
 impl Views {
-    /// Whether some tree counts the bytes of a file of this name.
+    /// Whether some tree counts the bytes of a file of this name. Those of `.gitignore` count for what it says.
     #[must_use]
     pub fn want_bytes(&self, name: &OsStr) -> bool {
-        self.0.iter().any(|stand| stand.counts_bytes() && stand.takes(name, false))
+        self.rules(name) || self.0.iter().any(|stand| stand.counts_bytes() && stand.takes(name, false))
     }
 
     /// Whether any tree could count what has this name, or something below it. Whatever else happens there is nobody's
     /// concern, however often it does: a log that is written without end must not keep the tree around it suspect.
     #[must_use]
     pub fn care_for(&self, name: &OsStr) -> bool {
-        self.0
-            .iter()
-            .any(|stand| stand.takes(name, false) || stand.takes(name, true) || stand.goes_below(name))
+        let cares =
+            |stand: &Stand| stand.takes(name, false) || stand.takes(name, true) || stand.goes_below(name);
+        self.rules(name) || self.0.iter().any(cares)
+    }
+
+    fn rules(&self, name: &OsStr) -> bool {
+        name == ".gitignore" && self.0.iter().any(|stand| stand.sieve.uses_rules())
     }
 }
 

@@ -3,9 +3,11 @@
 //! Matching is text against text; nobody here reads a file. The rules of a `.gitignore` are kept in memory only, for the
 //! text of a source is never stored. Whatever is left out is not watched, so in doubt a name is let in.
 
+use crate::session::digest::Digest;
 use crate::session::source::Filter;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,6 +29,12 @@ impl Rules {
         }
         let rules = builder.build().unwrap_or_else(|_| Gitignore::empty());
         Self { text, rules }
+    }
+
+    /// Whether they let in what others leave out.
+    #[must_use]
+    pub fn lets_in(&self) -> bool {
+        self.rules.num_whitelists() > 0
     }
 
     /// The text they were made of.
@@ -54,14 +62,18 @@ pub struct Sieve {
     /// The bytes of files count.
     pub contents: bool,
     outer: Vec<Rules>,
+    /// Digest of the rules from above.
+    pub outer_digest: Digest,
 }
 
 impl Sieve {
     /// The sieve of a filter; `outer` are the rules from above the tree, top down.
     #[must_use]
     pub fn new(filter: &Filter, outer: &[(PathBuf, String)]) -> Self {
+        let outer_digest = digest_of(outer);
         let outer = outer.iter().map(|(folder, text)| Rules::new(folder, text.clone()));
         Self {
+            outer_digest,
             include: globs(&filter.include),
             exclude: globs(&filter.exclude),
             within: within(&filter.include),
@@ -77,10 +89,10 @@ impl Sieve {
         self.gitignore
     }
 
-    /// Whether the rules from above are made of these texts.
+    /// Whether the rules from above are made of these texts, in these folders.
     #[must_use]
     pub fn has_outer(&self, outer: &[(PathBuf, String)]) -> bool {
-        self.outer.iter().map(Rules::text).eq(outer.iter().map(|(_, text)| text.as_str()))
+        self.outer_digest == digest_of(outer)
     }
 
     fn leaves_out(&self, place: &Place<'_>, name: &Path, folder: bool) -> bool {
@@ -124,6 +136,16 @@ impl Sieve {
         let on_the_way = |within: &PathBuf| within.starts_with(&path) || path.starts_with(within);
         !self.leaves_out(place, name, true) && within.is_none_or(|within| within.iter().any(on_the_way))
     }
+}
+
+fn digest_of(outer: &[(PathBuf, String)]) -> Digest {
+    let mut hasher = blake3::Hasher::new();
+    for (folder, text) in outer {
+        for part in [folder.as_os_str().as_bytes(), text.as_bytes()] {
+            hasher.update(&(part.len() as u64).to_be_bytes()).update(part);
+        }
+    }
+    Digest::blake3(*hasher.finalize().as_bytes())
 }
 
 /// A folder of a tree, as its sieve needs to know it.
