@@ -10,6 +10,7 @@ mod git_head;
 mod harness;
 mod layout;
 mod readme;
+mod reports;
 mod sim;
 mod store;
 mod transcripts;

@@ -251,7 +251,12 @@ fn what_no_tree_counts_may_change_without_end() {
     let place = Place::new();
     planted(&place);
     let daemon = Daemon::start(&place.home);
-    register(&daemon, &place, "s", &json!([tree("all", json!({})), tree("docs", json!({ "include": ["*.md"] }))]));
+    register(
+        &daemon,
+        &place,
+        "s",
+        &json!([tree("all", json!({})), tree("docs", json!({ "include": ["*.md"] }))]),
+    );
     let stop = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
