@@ -2,7 +2,7 @@
 
 use crate::decision::policy::Policy;
 use crate::world::WorldOptions;
-use crate::world::look::LookOptions;
+use crate::world::look::{self, LookOptions};
 use serde::Deserialize;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -78,6 +78,18 @@ pub struct Verify {
     pub paranoid: bool,
     /// A cookie that is not back by then means that the watcher is dead.
     pub cookie_ms_max: u64,
+    /// On filesystems that do not report changes.
+    pub unwatchable: Unwatchable,
+}
+
+/// What is said of sources on filesystems that do not report changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unwatchable {
+    /// That they cannot be told.
+    Unknown,
+    /// What a look finds that is made for the question.
+    Verify,
 }
 
 impl Default for Verify {
@@ -91,6 +103,7 @@ impl Default for Verify {
             scrub_pass_s: 3_600,
             paranoid: false,
             cookie_ms_max: 1_000,
+            unwatchable: Unwatchable::Unknown,
         }
     }
 }
@@ -275,6 +288,7 @@ impl Config {
             ("verify.scrub_pass_s", a.scrub_pass_s != b.scrub_pass_s),
             ("verify.paranoid", a.paranoid != b.paranoid),
             ("verify.cookie_ms_max", a.cookie_ms_max != b.cookie_ms_max),
+            ("verify.unwatchable", a.unwatchable != b.unwatchable),
             ("server.connections_max", self.server.connections_max != new.server.connections_max),
             ("log.level", self.log.level != new.log.level),
         ];
@@ -290,6 +304,10 @@ impl Config {
                 big_file_bytes: self.verify.big_file_bytes,
                 racy_local_ns: i64::from(self.verify.racy_local_ms) * 1_000_000,
                 racy_other_ns: i64::from(self.verify.racy_other_ms) * 1_000_000,
+                unwatchable: match self.verify.unwatchable {
+                    Unwatchable::Unknown => look::Unwatchable::Unknown,
+                    Unwatchable::Verify => look::Unwatchable::Verify,
+                },
             },
         }
     }

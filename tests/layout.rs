@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const PURE: [&str; 4] = ["session", "index", "decision", "protocol"];
 
 /// Which rooms may name an outside crate.
-const DOORS: [(&str, &[&str]); 20] = [
+const DOORS: [(&str, &[&str]); 21] = [
     ("base64", &["protocol"]),
     ("blake3", &["index", "world"]),
     ("clap", &["cli"]),
@@ -26,6 +26,7 @@ const DOORS: [(&str, &[&str]); 20] = [
     ("sha2", &["world"]),
     ("signal_hook", &["daemon"]),
     ("sled", &["store"]),
+    ("staled_lease", &["world"]),
     ("tokio", &["daemon", "cli"]),
     ("toml", &["config"]),
     ("tracing_subscriber", &["cli"]),

@@ -9,6 +9,7 @@ mod gate;
 mod git_head;
 mod harness;
 mod layout;
+mod lies;
 mod readme;
 mod reports;
 mod sim;

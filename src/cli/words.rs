@@ -68,8 +68,19 @@ pub(super) fn counted(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// `was → now` of a row, shortened.
+/// What changed, in few words: the first path of a tree and how many more, where lines stand now, or `was → now`.
 pub(super) fn change(row: &Value) -> String {
+    if let Some(paths) = row["changed"]["paths"].as_array().filter(|paths| !paths.is_empty()) {
+        let more = row["changed"]["number"].as_u64().unwrap_or(0).saturating_sub(1);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        return format!("{}{more}", end(&path(&paths[0]), 40));
+    }
+    if let Some(line) = row["start_line"].as_u64() {
+        return format!("at line {line} now");
+    }
+    if row["cause"] == "input" {
+        return text(row, "input");
+    }
     let said = |field: &str| row[field].as_str().map(harmless);
     match (said("was"), said("now")) {
         (None, None) => String::new(),
@@ -90,8 +101,10 @@ pub(super) fn state(row: &Value) -> (&'static str, Tone) {
 }
 
 fn is_doubt(cause: &str) -> bool {
-    use Doubt::{RepositoryMissing, Unreadable, Unsettled, UnwatchableFs, WatchLimit, WatcherDead};
-    [UnwatchableFs, Unreadable, WatchLimit, Unsettled, RepositoryMissing, WatcherDead]
+    use Doubt::{
+        LiveWriter, RepositoryMissing, Unreadable, Unsettled, UnwatchableFs, WatchLimit, WatcherDead,
+    };
+    [UnwatchableFs, Unreadable, WatchLimit, Unsettled, RepositoryMissing, WatcherDead, LiveWriter]
         .iter()
         .any(|doubt| doubt.word() == cause)
 }

@@ -37,7 +37,7 @@ pub(super) struct CrossChecks {
 
 struct Asked {
     root: PathBuf,
-    tick: (String, u64),
+    moment: (String, u64),
     claims: Vec<Claim>,
 }
 
@@ -56,7 +56,7 @@ pub(super) async fn cross_check(
         let disk = disk.map_err(|error| Refusal::application("store_failed", error))?;
         let disk = disk.map_err(|error| Refusal::application("store_failed", error))?;
         let Some(after) = ask(daemon, session, deadline).await? else { return Ok(()) };
-        if before.tick != after.tick {
+        if before.moment != after.moment {
             continue;
         }
         checks.made.fetch_add(1, Ordering::Relaxed);
@@ -76,9 +76,9 @@ async fn ask(daemon: &Daemon, session: &SessionId, deadline: Duration) -> Result
             return Ok(None);
         };
         let clock = engine.index.clock();
-        let tick = (clock.epoch.clone(), clock.tick);
+        let moment = (clock.epoch.clone(), engine.world.events());
         let (root, claims) = (engine.index.head(session)?.root, engine.index.claims(session)?);
-        Ok::<_, StorageError>(Some(Asked { root, tick, claims }))
+        Ok::<_, StorageError>(Some(Asked { root, moment, claims }))
     });
     Ok(asked.await??)
 }

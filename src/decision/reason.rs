@@ -144,6 +144,10 @@ pub fn sentence(line: &Line) -> String {
             Cause::Schema => format!("the schema of {label} changed ({was} → {now})"),
             Cause::BornStale => format!("{label} already differed when it was registered ({was} → {now})"),
             Cause::Deleted => format!("{label} is gone ({was})"),
+            Cause::Renamed => match &line.renamed_to {
+                Some(to) => format!("{label} was renamed to {}", to.display()),
+                None => format!("{label} was renamed"),
+            },
             Cause::Appeared => format!("{label} exists now"),
             Cause::KindChanged => format!("{label} is no longer a file ({now})"),
             Cause::HeadMoved => format!("HEAD moved ({was} → {now})"),

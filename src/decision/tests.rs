@@ -33,6 +33,7 @@ fn line(id: &str, critical: bool, source: Source, freshness: Freshness) -> Line 
         freshness,
         was: Some(WAS.to_owned()),
         now: doubtful.then(|| NOW.to_owned()),
+        renamed_to: None,
         since: None,
         exists: doubtful && freshness != Freshness::Stale(Cause::Deleted),
         identity: None,

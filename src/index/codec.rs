@@ -41,15 +41,16 @@ pack_enum!(Seen { 0 => Digest(digest), 1 => Commit(commit), 2 => Absence, 3 => U
 pack_enum!(Baseline { 0 => Client(seen), 1 => Awaited, 2 => Registration(seen), 3 => Missed });
 pack_enum!(Cause {
     0 => Content, 1 => Deleted, 2 => Appeared, 3 => KindChanged, 4 => HeadMoved, 5 => BornStale, 6 => Volatile,
-    7 => Refuted, 8 => Names, 9 => Input, 10 => RangeMoved, 11 => Schema,
+    7 => Refuted, 8 => Names, 9 => Input, 10 => RangeMoved, 11 => Schema, 12 => Renamed,
 });
 pack_enum!(Doubt {
     0 => UnwatchableFs, 1 => Unreadable, 2 => WatchLimit, 3 => Unsettled, 4 => RepositoryMissing, 5 => WatcherDead,
+    6 => LiveWriter,
 });
 pack_enum!(Freshness { 0 => Fresh, 1 => Stale(cause), 2 => Unknown(doubt) });
 pack_enum!(Found {
     0 => File(file), 1 => Missing, 2 => Other { kind }, 3 => Head { commit, branch }, 4 => Unknown(doubt),
-    5 => Lines(lines), 6 => Schema(digest), 7 => Tree(tree), 8 => Folder(inode),
+    5 => Lines(lines), 6 => Schema(digest), 7 => Tree(tree), 8 => Folder(inode), 9 => Renamed { to, file },
 });
 pack_struct!(Stat { dev, ino, size, mode, mtime_ns, ctime_ns, mount });
 pack_struct!(Inode { dev, ino });

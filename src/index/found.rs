@@ -39,6 +39,13 @@ pub enum Found {
     File(FileFound),
     /// Nothing: the path, or a folder on the way to it, does not exist.
     Missing,
+    /// Nothing, and an event told where it went.
+    Renamed {
+        /// Where to.
+        to: PathBuf,
+        /// What stands there.
+        file: FileFound,
+    },
     /// Something that is not a regular file.
     Other {
         /// `folder`, `fifo`, `socket`, `device`.
@@ -104,7 +111,7 @@ impl Found {
     /// Whether something stands there that can be read again.
     #[must_use]
     pub fn is_something(&self) -> bool {
-        !matches!(self, Self::Missing | Self::Unknown(_) | Self::Head { .. })
+        !matches!(self, Self::Missing | Self::Renamed { .. } | Self::Unknown(_) | Self::Head { .. })
     }
 }
 

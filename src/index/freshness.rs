@@ -1,6 +1,6 @@
 //! Fresh, stale or unknown, and why: the judgement of one belief by one look.
 
-use super::found::{Found, LinesFound};
+use super::found::{FileFound, Found, LinesFound};
 use super::row::{Baseline, Row};
 use crate::session::context::Seen;
 use crate::session::source::{HeadPolicy, Source};
@@ -45,6 +45,8 @@ pub enum Cause {
     Content,
     /// The file is gone.
     Deleted,
+    /// The file is gone from here, and what the session saw stands where an event told that it went.
+    Renamed,
     /// Something exists where nothing was.
     Appeared,
     /// A folder, FIFO or device stands where a file was.
@@ -74,6 +76,7 @@ impl Cause {
         match self {
             Self::Content => "content",
             Self::Deleted => "deleted",
+            Self::Renamed => "renamed",
             Self::Appeared => "appeared",
             Self::KindChanged => "kind_changed",
             Self::HeadMoved => "head_moved",
@@ -103,6 +106,8 @@ pub enum Doubt {
     RepositoryMissing,
     /// The watcher no longer answers.
     WatcherDead,
+    /// Somebody holds the file open or mapped for writing, and may change it without an event.
+    LiveWriter,
 }
 
 impl Doubt {
@@ -116,6 +121,7 @@ impl Doubt {
             Self::Unsettled => "unsettled",
             Self::RepositoryMissing => "repository_missing",
             Self::WatcherDead => "watcher_dead",
+            Self::LiveWriter => "live_writer",
         }
     }
 
@@ -129,6 +135,7 @@ impl Doubt {
             Self::Unsettled => "did not hold still while they were looked at",
             Self::RepositoryMissing => "name a git repository that is not there",
             Self::WatcherDead => "cannot be seen, for the watcher does not answer",
+            Self::LiveWriter => "are held open or mapped for writing, and may change without a word",
         }
     }
 }
@@ -142,12 +149,13 @@ pub fn judge(row: &Row, found: &Found) -> Freshness {
     match (&row.source, found) {
         (Source::Volatile { .. }, _) => Freshness::Stale(Cause::Volatile),
         (_, Found::Unknown(doubt)) => Freshness::Unknown(*doubt),
-        (Source::Absent { .. }, Found::Missing) => Freshness::Fresh,
+        (Source::Absent { .. }, Found::Missing | Found::Renamed { .. }) => Freshness::Fresh,
         (Source::Absent { .. }, _) => Freshness::Stale(Cause::Appeared),
         (Source::GitHead { policy: HeadPolicy::Relevant, .. }, Found::Head { .. }) => Freshness::Fresh,
         (Source::GitHead { .. }, Found::Head { .. }) => differs(row, found, Cause::HeadMoved),
         (Source::GitHead { .. }, _) => Freshness::Unknown(Doubt::RepositoryMissing),
-        (_, Found::Missing) => Freshness::Stale(Cause::Deleted),
+        (_, Found::Renamed { file, .. }) if saw(row, file) => Freshness::Stale(Cause::Renamed),
+        (_, Found::Missing | Found::Renamed { .. }) => Freshness::Stale(Cause::Deleted),
         (Source::File { .. } | Source::Lockfile { .. }, Found::File(_)) => {
             differs(row, found, Cause::Content)
         }
@@ -156,6 +164,13 @@ pub fn judge(row: &Row, found: &Found) -> Freshness {
         (Source::Tree { .. }, Found::Tree(_)) => differs(row, found, Cause::Content),
         _ => Freshness::Stale(Cause::KindChanged),
     }
+}
+
+/// Whether the bytes of a file are those that the session saw elsewhere.
+fn saw(row: &Row, file: &FileFound) -> bool {
+    let digest =
+        |seen: &Seen| matches!(seen, Seen::Digest(seen) if file.digest_in(seen.algorithm()) == Some(*seen));
+    row.baseline.seen().is_some_and(digest)
 }
 
 fn moved_or_gone(row: &Row, lines: &LinesFound) -> Cause {
@@ -188,7 +203,7 @@ pub fn same(seen: &Seen, found: &Found) -> bool {
         (Seen::Digest(seen), Found::Schema(digest)) => digest == seen,
         (Seen::Digest(seen), Found::Tree(tree)) => tree.digest == *seen,
         (Seen::Commit(seen), Found::Head { commit, .. }) => seen == commit,
-        (Seen::Absence, Found::Missing) => true,
+        (Seen::Absence, Found::Missing | Found::Renamed { .. }) => true,
         _ => false,
     }
 }

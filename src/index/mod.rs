@@ -79,6 +79,8 @@ pub struct Stamp(pub u64);
 /// How much of a source's surroundings an event may have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
+    /// Nothing yet: somebody opened it, and may write where no event says so.
+    Opened,
     /// Only the bytes: the watches in force are still the right ones.
     Bytes,
     /// Names too: resolve, arm and look again.
@@ -98,8 +100,11 @@ pub struct Check {
     pub depth: Depth,
     /// Algorithms wanted beside BLAKE3.
     pub wanted: Vec<Algorithm>,
-    /// A reading from before a restart that an equal stat may confirm.
+    /// A reading that an equal stat may confirm: one from before a restart, or, where somebody only opened the file,
+    /// the one in force.
     pub known: Option<FileFound>,
+    /// Where what stood here was last found to have gone.
+    pub moved: Option<PathBuf>,
     /// What a look at a folder must know.
     pub order: Option<Box<Order>>,
 }
@@ -338,8 +343,7 @@ impl<S: Storage> Index<S> {
             }
         };
         self.pending.insert(source, Pending { stamp, depth });
-        let (key, wanted) = (state.key.clone(), state.wanted.clone());
-        Check { source, stamp, key, depth, wanted, known: None, order: None }
+        check_of(source, state, Pending { stamp, depth })
     }
 
     /// Events were, or may have been, lost: a new epoch begins and everything is suspect.
@@ -369,23 +373,19 @@ impl<S: Storage> Index<S> {
         let Some(state) = self.shelf.get::<SourceState>(Table::Sources, &source_key(source))? else {
             return Ok(None);
         };
-        let Pending { stamp, depth } = *pending;
-        Ok(Some(Check {
-            source,
-            stamp,
-            key: state.key,
-            depth,
-            wanted: state.wanted,
-            known: None,
-            order: None,
-        }))
+        Ok(Some(check_of(source, &state, *pending)))
+    }
+
+    /// The sources that a session rests on.
+    pub fn rested_on(&self, session: SessionNo) -> Result<Vec<SourceId>, StorageError> {
+        Ok(self.shelf.rows(session)?.iter().filter_map(|row| row.source_id).collect())
     }
 
     /// The sources that a session is still waiting for.
     pub fn awaited(&self, session: SessionNo) -> Result<Vec<SourceId>, StorageError> {
-        let rows = self.shelf.rows(session)?;
-        let sources = rows.iter().filter_map(|row| row.source_id);
-        Ok(sources.filter(|source| self.pending.contains_key(source)).collect())
+        let mut sources = self.rested_on(session)?;
+        sources.retain(|source| self.pending.contains_key(source));
+        Ok(sources)
     }
 
     /// Sources whose last look could not tell, and that are not being verified: worth another look now and then.
@@ -423,6 +423,22 @@ impl<S: Storage> Index<S> {
         self.shelf.storage.scan(Table::Sources, &[], &mut |_, _| len += 1)?;
         Ok(len)
     }
+}
+
+fn check_of(source: SourceId, state: &SourceState, pending: Pending) -> Check {
+    let Pending { stamp, depth } = pending;
+    let (key, wanted) = (state.key.clone(), state.wanted.clone());
+    let known = match &state.found {
+        Some(Found::File(file)) if depth == Depth::Opened => {
+            wanted.iter().all(|&algorithm| file.digest_in(algorithm).is_some()).then(|| file.clone())
+        }
+        _ => None,
+    };
+    let moved = match &state.found {
+        Some(Found::Renamed { to, .. }) => Some(to.clone()),
+        _ => None,
+    };
+    Check { source, stamp, key, depth, wanted, known, moved, order: None }
 }
 
 fn id_of(key: &[u8]) -> Option<SourceId> {

@@ -31,7 +31,7 @@ pub enum Table {
     Sources,
     /// [`SourceKey`] → source number.
     Keys,
-    /// (Folder's source number, name) → [`Entry`](super::tree::Entry).
+    /// (Folder's source number, page) → some of its entries by name, each an [`Entry`](super::tree::Entry).
     Entries,
     /// (Tree's source number, path below it) → what stood there when.
     Changes,

@@ -2,7 +2,7 @@
 
 use super::clock::Clock;
 use super::found::Found;
-use super::freshness::{Doubt, Freshness};
+use super::freshness::{Cause, Doubt, Freshness};
 use super::row::{Detail, Mark, Role, Row, SessionNo};
 use super::shelf::{mark_key, mark_row, source_key};
 use super::storage::{SourceState, Storage, StorageError, StoredFact, StoredHead, Summary, Table};
@@ -60,6 +60,8 @@ pub struct Line {
     pub was: Option<String>,
     /// What stands there now.
     pub now: Option<String>,
+    /// Where it went, when an event told so and it is there.
+    pub renamed_to: Option<PathBuf>,
     /// Since when it is not fresh.
     pub since: Option<Moment>,
     /// Something that can be read again stands there.
@@ -239,6 +241,7 @@ impl<S: Storage> Index<S> {
             freshness,
             was: row.baseline.seen().and_then(seen_text),
             now: mark.and_then(|mark| mark.now.clone()),
+            renamed_to: found.filter(|_| freshness == Freshness::Stale(Cause::Renamed)).and_then(renamed_to),
             since: mark.map(|mark| mark.since),
             exists: found.is_some_and(Found::is_something),
             identity: state.as_ref().and_then(identity),
@@ -307,6 +310,13 @@ impl<S: Storage> Index<S> {
     }
 }
 
+fn renamed_to(found: &Found) -> Option<PathBuf> {
+    match found {
+        Found::Renamed { to, .. } => Some(to.clone()),
+        _ => None,
+    }
+}
+
 fn keep_doubtful(lines: &mut Vec<Line>) {
     let first = lines.first().cloned();
     lines.retain(|line| line.is_doubtful() || line.now.is_some());
@@ -367,6 +377,6 @@ pub fn found_text(found: &Found) -> Option<String> {
         Found::Lines(lines) => Some(lines.digest.to_string()),
         Found::Schema(digest) => Some(digest.to_string()),
         Found::Tree(tree) => Some(tree.digest.to_string()),
-        Found::Folder(_) | Found::Missing | Found::Unknown(_) => None,
+        Found::Folder(_) | Found::Missing | Found::Renamed { .. } | Found::Unknown(_) => None,
     }
 }

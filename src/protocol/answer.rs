@@ -154,6 +154,8 @@ pub struct Coverage {
     pub inode: u64,
     /// By their folder alone.
     pub directory: u64,
+    /// Of all of them, those on overlayfs: what is done to its layers behind its back is not reported.
+    pub overlay: u64,
 }
 
 /// `status` of the daemon.

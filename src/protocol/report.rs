@@ -156,6 +156,8 @@ pub struct Row<'report> {
     #[serde(skip_serializing_if = "Option::is_none")]
     now: Option<&'report str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    renamed_to: Option<WirePath>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline: Option<&'static str>,
@@ -300,6 +302,7 @@ pub fn row(line: &Line) -> Row<'_> {
         cause,
         was: line.was.as_deref(),
         now: line.now.as_deref(),
+        renamed_to: line.renamed_to.as_deref().map(Into::into),
         since: line.since.map(time::to_text),
         baseline: line.by_registration.then_some("registration"),
         changed: line.detail.changed.as_ref().map(changed),
@@ -319,7 +322,8 @@ fn changed(changed: &Changed) -> ChangedOut {
 fn signal(line: &Line) -> &'static str {
     match (&line.source, line.freshness) {
         (Source::GitHead { .. }, _) => "head",
-        (Source::Absent { .. }, _) | (_, Freshness::Stale(Cause::Deleted | Cause::KindChanged)) => "path",
+        (Source::Absent { .. }, _)
+        | (_, Freshness::Stale(Cause::Deleted | Cause::Renamed | Cause::KindChanged)) => "path",
         (Source::Volatile { .. }, _) => "mtime",
         (Source::SqliteSchema { .. }, _) => "schema",
         _ => "hash",

@@ -4,6 +4,7 @@
 //! confirm what is known of a file unless an event named it; whatever does not hold still is in doubt.
 
 use super::digest;
+use super::filesystem::{self, Kind};
 use super::look::{self, LookOptions};
 use super::watch::Unarmed;
 use crate::index::found::{Found, Inode};
@@ -42,7 +43,7 @@ pub(super) fn list(
         Ok(opened) => File::from(opened),
         Err(error) => return Ok(Err(instead(error))),
     };
-    if look::is_unwatchable(folder) {
+    if filesystem::at(folder) == Kind::Unwatchable {
         return Ok(Err(Found::Unknown(Doubt::UnwatchableFs)));
     }
     let Ok(stat) = look::statx(&opened) else { return Ok(Err(Found::Unknown(Doubt::Unreadable))) };
@@ -154,7 +155,7 @@ impl Looking<'_> {
         {
             return Some(Entry { linked, ..known.clone() });
         }
-        match look::look(&self.folder.join(name), &[], None, self.options) {
+        match look::look(&self.folder.join(name), &[], None, self.options, &look::Unheard) {
             Found::File(file) => Some(Entry {
                 inode: Inode { dev: file.stat.dev, ino: file.stat.ino },
                 stat: Some(file.stat),
@@ -227,7 +228,7 @@ impl Looking<'_> {
         }
         let Ok(stat) = self.stat(name) else { return false };
         let path = self.folder.join(name);
-        let read = || match look::look(&path, &[], None, self.options) {
+        let read = || match look::look(&path, &[], None, self.options, &look::Unheard) {
             Found::File(file) => held.digest == Some(file.digest),
             Found::Unknown(_) => true,
             _ => false,

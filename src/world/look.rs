@@ -1,18 +1,24 @@
-//! One look at one file: stat, digest, stat again. What did not hold still in between was not seen.
+//! One look at one file: stat, digest, stat again, and whether somebody may still write. What did not hold still in
+//! between was not seen, and what somebody holds open or mapped for writing cannot be told: such a writer stores without
+//! a word. Not seen are writers of another user's file, unless we have `CAP_LEASE`, for the kernel does not tell us of
+//! them; writers on a filesystem that has no leases; and those who open a member of a tree after the look, until they
+//! close it.
 //!
 //! Opens without blocking and hashes regular files only, so that a FIFO or a device never holds a verifier up.
 
 use super::digest;
+use super::filesystem::{self, Kind};
 use crate::index::found::{FileFound, Found, Inode, Stat};
 use crate::index::freshness::Doubt;
 use crate::session::digest::Algorithm;
 use rustix::fs::{AtFlags, Mode, OFlags, Statx, StatxFlags};
 use rustix::time::ClockId;
+use staled_lease::{Writer, writer};
 use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// How a look treats what it finds.
 #[derive(Debug, Clone)]
@@ -23,30 +29,99 @@ pub struct LookOptions {
     pub racy_local_ns: i64,
     /// The same on any other filesystem, in nanoseconds.
     pub racy_other_ns: i64,
+    /// What is said of a file whose filesystem does not report changes.
+    pub unwatchable: Unwatchable,
+}
+
+/// What is said of a file whose filesystem does not report changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unwatchable {
+    /// That it cannot be told.
+    Unknown,
+    /// What a look finds that is made for the question; never what an earlier one found.
+    Verify,
 }
 
 impl Default for LookOptions {
     fn default() -> Self {
-        Self { big_file_bytes: 256 * 1024 * 1024, racy_local_ns: 10_000_000, racy_other_ns: 2_000_000_000 }
+        Self {
+            big_file_bytes: 256 * 1024 * 1024,
+            racy_local_ns: 10_000_000,
+            racy_other_ns: 2_000_000_000,
+            unwatchable: Unwatchable::Unknown,
+        }
     }
 }
 
 /// How often a file that changes under the look is read again before the look gives up.
 const TRIES: usize = 3;
 
+/// How long a look waits for a writer who has just written, each time. Whoever forks while he writes has a second holder
+/// of the open file until the child's exec, a moment after he closed it himself.
+const PAUSES_MS: [u64; 4] = [1, 2, 4, 8];
+const LATELY_NS: u64 = 1_000_000_000;
+
 static BIG_FILE: Mutex<()> = Mutex::new(());
+
+/// Who must hear of our opens, to tell them from those of others.
+pub trait Opens {
+    /// A file is about to be opened. What is returned lives until the look is over.
+    fn begin<'opens>(&'opens self, path: &'opens Path) -> Box<dyn Open + 'opens>;
+}
+
+/// One open of ours.
+pub trait Open {
+    /// Called between the open and the question for writers.
+    fn divide(&mut self);
+    /// Called when nobody was found to be writing after that.
+    fn clear(&mut self);
+}
+
+/// Nobody hears of anything: this look is true of its moment and of no later one.
+pub struct Unheard;
+
+impl Opens for Unheard {
+    fn begin<'opens>(&'opens self, _: &'opens Path) -> Box<dyn Open + 'opens> {
+        Box::new(Self)
+    }
+}
+
+impl Open for Unheard {
+    fn divide(&mut self) {}
+    fn clear(&mut self) {}
+}
 
 /// Looks at what stands at a canonical path. `known` is an earlier reading that an equal stat confirms.
 #[must_use]
-pub fn look(path: &Path, wanted: &[Algorithm], known: Option<&FileFound>, options: &LookOptions) -> Found {
-    for _ in 0..TRIES {
-        match look_once(path, wanted, known, options) {
+pub fn look(
+    path: &Path,
+    wanted: &[Algorithm],
+    known: Option<&FileFound>,
+    options: &LookOptions,
+    opens: &dyn Opens,
+) -> Found {
+    let mut pauses = PAUSES_MS.into_iter();
+    let mut tries = 0;
+    while tries < TRIES {
+        let mut open = opens.begin(path);
+        let looked = look_once(path, wanted, known, options, open.as_mut());
+        drop(open);
+        match looked {
+            Ok(Some(Found::Unknown(Doubt::LiveWriter))) if written_lately(path) => match pauses.next() {
+                Some(pause) => std::thread::sleep(Duration::from_millis(pause)),
+                None => return Found::Unknown(Doubt::LiveWriter),
+            },
             Ok(Some(found)) => return found,
-            Ok(None) => {}
+            Ok(None) => tries += 1,
             Err(error) => return found_of(error, path),
         }
     }
     Found::Unknown(Doubt::Unsettled)
+}
+
+fn written_lately(path: &Path) -> bool {
+    let stat = rustix::fs::statx(rustix::fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MTIME);
+    stat.is_ok_and(|stat| realtime_ns().abs_diff(stat_of(&stat).mtime_ns) < LATELY_NS)
 }
 
 fn look_once(
@@ -54,12 +129,14 @@ fn look_once(
     wanted: &[Algorithm],
     known: Option<&FileFound>,
     options: &LookOptions,
+    open: &mut dyn Open,
 ) -> rustix::io::Result<Option<Found>> {
     let begun_ns = realtime_ns();
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    let kind = fs_kind(&file)?;
-    if kind == FsKind::Unwatchable {
+    let filesystem = filesystem::of_file(&file)?;
+    let silent = filesystem == Kind::Unwatchable;
+    if silent && options.unwatchable == Unwatchable::Unknown {
         return Ok(Some(Found::Unknown(Doubt::UnwatchableFs)));
     }
     let before = statx(&file)?;
@@ -67,8 +144,12 @@ fn look_once(
         return Ok(Some(Found::Other { kind: kind.to_owned() }));
     }
     let stat = stat_of(&before);
-    if let Some(known) = known.filter(|known| known.stat == stat && known.canonical == path) {
-        return Ok(Some(Found::File(known.clone())));
+    if let Some(known) = known.filter(|known| !silent && known.stat == stat && known.canonical == path) {
+        return Ok(Some(unless_written(&file, Found::File(known.clone()), open)));
+    }
+    if writer(&file) == Writer::Somebody {
+        // Asked before hashing too, or a log that is never closed would be hashed at every retry for nothing.
+        return Ok(Some(Found::Unknown(Doubt::LiveWriter)));
     }
     let _turn = (stat.size > options.big_file_bytes).then(|| BIG_FILE.lock());
     let Ok(digests) = digest::stream(&file, stat.size, wanted) else {
@@ -77,10 +158,25 @@ fn look_once(
     if stat_of(&statx(&file)?) != stat || digests.bytes_read != stat.size {
         return Ok(None);
     }
-    let slack = if kind == FsKind::Local { options.racy_local_ns } else { options.racy_other_ns };
+    let slack = match filesystem {
+        Kind::Local | Kind::Overlay => options.racy_local_ns,
+        Kind::Coarse | Kind::Unwatchable => options.racy_other_ns,
+    };
     let racy = stat.mtime_ns.max(stat.ctime_ns) >= begun_ns - slack;
     let (digest, also) = (digests.blake3, digests.also);
-    Ok(Some(Found::File(FileFound { digest, also, stat, racy, canonical: path.to_owned() })))
+    let found = Found::File(FileFound { digest, also, stat, racy, canonical: path.to_owned() });
+    Ok(Some(unless_written(&file, found, open)))
+}
+
+/// What was found, if it stands. The last thing that a look does: a writer who is gone by now has sent an event when he
+/// closed, and one who comes later opens the file, which is heard.
+fn unless_written(file: &File, found: Found, open: &mut dyn Open) -> Found {
+    open.divide();
+    if writer(file) == Writer::Somebody {
+        return Found::Unknown(Doubt::LiveWriter);
+    }
+    open.clear();
+    found
 }
 
 fn found_of(error: rustix::io::Errno, path: &Path) -> Found {
@@ -154,58 +250,4 @@ fn not_regular(stat: &Statx) -> Option<&'static str> {
 fn realtime_ns() -> i64 {
     let now = rustix::time::clock_gettime(ClockId::RealtimeCoarse);
     now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec)
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FsKind {
-    Local,
-    Other,
-    Unwatchable,
-}
-
-/// Network, FUSE and pseudo filesystems: changes made elsewhere send no event here.
-const UNWATCHABLE: [u32; 15] = [
-    0x6969,      // NFS
-    0x517b,      // SMB
-    0xff53_4d42, // CIFS
-    0xfe53_4d42, // SMB2
-    0x5346_414f, // AFS
-    0x6b41_4653, // kAFS
-    0x7375_7245, // CODA
-    0x00c3_6400, // CEPH
-    0x6573_5546, // FUSE
-    0x0102_1997, // 9P
-    0x786f_4256, // VirtualBox shared folders
-    0x9fa0,      // proc
-    0x6265_6572, // sysfs
-    0x0027_e0eb, // cgroup
-    0x6367_7270, // cgroup2
-];
-
-const LOCAL: [u32; 5] = [
-    0xef53,      // ext2, ext3, ext4
-    0x5846_5342, // xfs
-    0x9123_683e, // btrfs
-    0x0102_1994, // tmpfs
-    0x794c_7630, // overlayfs
-];
-
-fn fs_kind(file: impl AsFd) -> rustix::io::Result<FsKind> {
-    Ok(kind_of(rustix::fs::fstatfs(file)?.f_type as u32))
-}
-
-/// Whether changes below a folder can go unreported because of its filesystem.
-#[must_use]
-pub fn is_unwatchable(folder: &Path) -> bool {
-    rustix::fs::statfs(folder).is_ok_and(|fs| kind_of(fs.f_type as u32) == FsKind::Unwatchable)
-}
-
-fn kind_of(magic: u32) -> FsKind {
-    if UNWATCHABLE.contains(&magic) {
-        FsKind::Unwatchable
-    } else if LOCAL.contains(&magic) {
-        FsKind::Local
-    } else {
-        FsKind::Other
-    }
 }

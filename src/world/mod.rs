@@ -6,9 +6,11 @@
 pub mod digest;
 pub mod look;
 mod cookie;
+mod filesystem;
 mod listing;
 mod marks;
 mod mounts;
+mod opening;
 pub mod plain;
 pub mod probe;
 mod roots;
@@ -23,8 +25,8 @@ pub use watch::Wake;
 
 use crate::index::found::{Found, Inode};
 use crate::index::freshness::Doubt;
-use crate::index::{Check, KeyKind, Looked, SourceId};
-use cookie::Cookies;
+use crate::index::{Check, Depth, KeyKind, Looked, SourceId};
+use cookie::{Cookies, Dividers};
 use look::LookOptions;
 use mounts::Mounts;
 use route::{End, resolve};
@@ -32,7 +34,7 @@ use scrub::Scrubber;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use verify::Verifiers;
+use verify::{Eyes, Verifiers};
 use watch::{Arms, Board};
 
 /// What changes how the world is looked at.
@@ -83,8 +85,10 @@ pub struct World {
     arms: Arc<Arms>,
     board: Arc<Board>,
     cookies: Cookies,
+    dividers: Arc<Dividers>,
     mounts: Mounts,
     folder: PathBuf,
+    blind: Option<WorldError>,
 }
 
 /// The cookie that a barrier waits for.
@@ -104,15 +108,29 @@ impl World {
     pub fn start(folder: &Path, options: &WorldOptions, wake: Wake) -> Result<Self, WorldError> {
         let refused = |source| WorldError::Cookies { folder: folder.to_owned(), source };
         let cookies = Cookies::open(folder).map_err(refused)?;
+        let dividers = Arc::new(Dividers::open(folder).map_err(refused)?);
         let folder = std::fs::canonicalize(folder).map_err(refused)?;
         let mounts = Mounts::open().map_err(WorldError::Mounts)?;
         let board = Arc::new(Board::new(folder.clone(), wake));
         let arms = Arc::new(Arms::new(Arc::clone(&board)));
-        arms.rebuild("the watcher was started").map_err(|source| WorldError::Watcher { source })?;
-        let verifiers =
-            Verifiers::start(options.threads, &board, &arms, &options.look).map_err(WorldError::Threads)?;
+        // Without a watcher everything is unknown, which is an answer; a daemon that does not start has none.
+        let blind =
+            arms.rebuild("the watcher was started").err().map(|source| WorldError::Watcher { source });
+        let eyes = Eyes {
+            board: Arc::clone(&board),
+            arms: Arc::clone(&arms),
+            dividers: Arc::clone(&dividers),
+            options: options.look.clone(),
+        };
+        let verifiers = Verifiers::start(options.threads, eyes).map_err(WorldError::Threads)?;
         let scrubber = Scrubber::start(&board, &options.look).map_err(WorldError::Threads)?;
-        Ok(Self { verifiers, scrubber, arms, board, cookies, mounts, folder })
+        Ok(Self { verifiers, scrubber, arms, board, cookies, dividers, mounts, folder, blind })
+    }
+
+    /// Why there is no watcher.
+    #[must_use]
+    pub fn blind(&self) -> Option<&WorldError> {
+        self.blind.as_ref()
     }
 
     /// Has these checks answered; urgent ones first. Their sources are followed from now on.
@@ -160,9 +178,31 @@ impl World {
     pub fn rebuild(&mut self) -> Result<(), WorldError> {
         let refused = |source| WorldError::Cookies { folder: self.folder.clone(), source };
         self.cookies = Cookies::open(&self.folder).map_err(refused)?;
+        self.dividers.reopen(&self.folder).map_err(refused)?;
         self.arms
             .rebuild("the watcher stopped answering and was made anew")
-            .map_err(|source| WorldError::Watcher { source })
+            .map_err(|source| WorldError::Watcher { source })?;
+        self.blind = None;
+        Ok(())
+    }
+
+    /// Those of the sources that are asked about now for which the last look does not stand: somebody opened them since,
+    /// or their filesystem does not report. Nobody is asked which sources they are when there are none such anywhere.
+    pub fn take_doubtful<E>(
+        &self,
+        asked: impl FnOnce() -> Result<Vec<SourceId>, E>,
+    ) -> Result<Vec<(SourceId, Depth)>, E> {
+        if !self.board.marks().any_doubtful() {
+            return Ok(Vec::new());
+        }
+        let asked = asked()?;
+        Ok(self.board.marks().take_doubtful(&asked))
+    }
+
+    /// How many of these sources lie on overlayfs, which does not report what is done to its layers.
+    #[must_use]
+    pub fn on_overlay(&self, sources: &[SourceId]) -> usize {
+        self.board.marks().on_overlay(sources)
     }
 
     /// Watches held in the kernel.
@@ -192,7 +232,7 @@ pub fn rescan(check: &Check, options: &LookOptions) -> Looked {
         KeyKind::Head => head_found(probe::git::head(&check.key.path).head),
         KeyKind::Path | KeyKind::Lines(_) | KeyKind::Schema | KeyKind::Folder => {
             match resolve(&check.key.path).end {
-                End::Something(path) => look::look(&path, &check.wanted, None, options),
+                End::Something(path) => look::look(&path, &check.wanted, None, options, &look::Unheard),
                 End::Nothing => Found::Missing,
                 End::Denied => Found::Unknown(Doubt::Unreadable),
             }

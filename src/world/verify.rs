@@ -3,19 +3,22 @@
 //! A change between arming and looking sends an event, and the event makes the source suspect again with a later
 //! stamp; so whatever an answer says is either true or overtaken.
 
+use super::cookie::Dividers;
+use super::filesystem::{self, Kind};
 use super::listing::{self, Armed};
-use super::look::{LookOptions, is_unwatchable, look};
+use super::look::{LookOptions, Unwatchable, look};
 use super::marks::Bound;
+use super::opening::Heard;
 use super::probe::git;
 use super::roots;
-use super::route::{End, Route, resolve_all};
+use super::route::{End, Route, resolve, resolve_all};
 use super::watch::{Arms, Board, Unarmed};
-use crate::index::found::{Found, Inode};
+use crate::index::found::{FileFound, Found, Inode};
 use crate::index::freshness::Doubt;
 use crate::index::{Check, Depth, KeyKind, Looked, Settled, SourceId, Stamp};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// How often a path that will not hold still is resolved before its source counts as unsettled.
@@ -76,28 +79,23 @@ pub(super) struct Verifiers {
     shared: Arc<Shared>,
 }
 
+/// What a verifier sees with.
+pub(super) struct Eyes {
+    pub(super) board: Arc<Board>,
+    pub(super) arms: Arc<Arms>,
+    pub(super) dividers: Arc<Dividers>,
+    pub(super) options: LookOptions,
+}
+
 struct Shared {
     queue: Mutex<Queue>,
     ready: Condvar,
-    board: Arc<Board>,
-    arms: Arc<Arms>,
-    options: LookOptions,
+    eyes: Eyes,
 }
 
 impl Verifiers {
-    pub(super) fn start(
-        threads: usize,
-        board: &Arc<Board>,
-        arms: &Arc<Arms>,
-        options: &LookOptions,
-    ) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared {
-            queue: Mutex::default(),
-            ready: Condvar::new(),
-            board: Arc::clone(board),
-            arms: Arc::clone(arms),
-            options: options.clone(),
-        });
+    pub(super) fn start(threads: usize, eyes: Eyes) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared { queue: Mutex::default(), ready: Condvar::new(), eyes });
         for number in 0..threads.max(1) {
             let shared = Arc::clone(&shared);
             std::thread::Builder::new().name(format!("verify-{number}")).spawn(move || shared.run())?;
@@ -130,13 +128,13 @@ impl Shared {
 
     fn run(&self) {
         while let Some(check) = self.next() {
-            let answered = catch_unwind(AssertUnwindSafe(|| self.answer(&check)));
+            let answered = catch_unwind(AssertUnwindSafe(|| self.eyes.answer(&check)));
             let found = answered.unwrap_or_else(|_| {
                 tracing::error!(path = %check.key.path.display(), "a verifier failed on this source");
                 Found::Unknown(Doubt::Unsettled).into()
             });
             let answer = Settled { source: check.source, stamp: check.stamp, found };
-            self.board.note(|marks| marks.answer(answer));
+            self.eyes.board.note(|marks| marks.answer(answer));
             self.lock().end(check.source);
         }
     }
@@ -154,75 +152,110 @@ impl Shared {
             queue = self.ready.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
     }
+}
 
+impl Eyes {
     fn answer(&self, check: &Check) -> Looked {
-        if check.depth == Depth::Bytes && check.key.kind == KeyKind::Path {
+        if check.depth < Depth::Names && check.key.kind == KeyKind::Path {
             // An arm that failed or was lost is renewed below before anything is believed.
             let end = self.board.marks().armed_end(check.source);
             if let Some(path) = end {
-                return look(&path, &check.wanted, None, &self.options).into();
+                return self.look(check, &path, check.known.as_ref()).into();
             }
         }
+        let mut moved = self.board.marks().renamed_to(check.source).or_else(|| check.moved.clone());
         for _ in 0..TRIES {
-            match self.try_answer(check) {
+            match self.try_answer(check, moved.as_deref()) {
+                Err(Unarmed::Moved) => {}
+                // Where it went cannot be seen. That it is gone can.
+                Ok(Looked::Found(Found::Unknown(_))) | Err(Unarmed::Never(_)) if moved.is_some() => {
+                    moved = None;
+                }
                 Ok(found) => return found,
                 Err(Unarmed::Never(doubt)) => return Found::Unknown(doubt).into(),
-                Err(Unarmed::Moved) => {}
             }
         }
         Found::Unknown(Doubt::Unsettled).into()
     }
 
-    fn try_answer(&self, check: &Check) -> Result<Looked, Unarmed> {
+    /// `moved` is where an event told that the file went. That place is watched like any other of the source's, so that
+    /// what is said of it stays true.
+    fn try_answer(&self, check: &Check, moved: Option<&Path>) -> Result<Looked, Unarmed> {
         if let Some(order) = &check.order {
-            let armed = Arming { shared: self, check };
+            let armed = Arming { eyes: self, check };
             let listed = listing::list(&check.key.path, order, &self.options, &armed)?;
             return Ok(listed.map_or_else(Looked::Found, Looked::Listing));
         }
-        let (routes, _) = survey(check);
+        let (routes, _) = survey(check, moved);
         let bound = bound_by(&check.key.kind, &routes);
         let mut unused = Some(Vec::new());
         self.board.note(|marks| unused = marks.bind(check.source, bound.clone()));
         let Some(unused) = unused else { return Ok(Found::Unknown(Doubt::Unsettled).into()) };
         self.arms.disarm(&unused);
         self.arms.arm(&bound)?;
-        let (again, read) = survey(check);
+        let (again, read) = survey(check, moved);
         if again != routes {
             return Err(Unarmed::Moved);
         }
         // A symlink counts as much as the file: where it stands decides whether we hear of its turning elsewhere
         // (`/proc/<pid>/cwd` turns at every chdir, without an event).
         let folders = routes.iter().flat_map(|route| route.turns.iter().chain(route.folders.last()));
-        let folders = folders.collect::<HashSet<_>>();
-        if folders.into_iter().any(|folder| is_unwatchable(folder)) {
+        let paths = folders.chain(&bound.end).collect::<HashSet<_>>();
+        let ground = paths.into_iter().map(|path| filesystem::at(path)).max().unwrap_or(Kind::Local);
+        self.board.marks().ground(check.source, ground);
+        if ground == Kind::Unwatchable && self.options.unwatchable == Unwatchable::Unknown {
             return Ok(Found::Unknown(Doubt::UnwatchableFs).into());
         }
         Ok(match read {
             Some(read) => read,
-            None => self.look_along(check, &routes[0]).into(),
+            None => self.look_along(check, &routes[0], moved.zip(routes.get(1))).into(),
         })
     }
 
-    fn look_along(&self, check: &Check, route: &Route) -> Found {
+    fn look_along(&self, check: &Check, route: &Route, moved: Option<(&Path, &Route)>) -> Found {
+        if let End::Something(_) = route.end {
+            self.board.marks().forget_rename(check.source);
+        }
         match &route.end {
-            End::Something(path) => look(path, &check.wanted, check.known.as_ref(), &self.options),
-            End::Nothing => Found::Missing,
+            // Where a watch was lost, so may an event have been that the reading in force does not know of.
+            End::Something(path) => {
+                let known = check.known.as_ref().filter(|_| check.depth != Depth::Opened);
+                self.look(check, path, known)
+            }
+            End::Nothing => {
+                moved.and_then(|(to, route)| self.look_there(check, to, route)).unwrap_or(Found::Missing)
+            }
             End::Denied => Found::Unknown(Doubt::Unreadable),
         }
+    }
+
+    /// What stands where the file went, if it is a file that can be told.
+    fn look_there(&self, check: &Check, to: &Path, route: &Route) -> Option<Found> {
+        let End::Something(path) = &route.end else { return None };
+        match self.look(check, path, None) {
+            Found::File(file) => Some(Found::Renamed { to: to.to_owned(), file }),
+            doubt @ Found::Unknown(_) => Some(doubt),
+            _ => None,
+        }
+    }
+
+    fn look(&self, check: &Check, path: &Path, known: Option<&FileFound>) -> Found {
+        let heard = Heard { board: &self.board, dividers: &self.dividers, source: check.source };
+        look(path, &check.wanted, known, &self.options, &heard)
     }
 }
 
 /// Arms a folder of a tree, and its files with several names.
 struct Arming<'check> {
-    shared: &'check Shared,
+    eyes: &'check Eyes,
     check: &'check Check,
 }
 
 impl Armed for Arming<'_> {
     fn arm(&self, linked: &[PathBuf], whole: bool) -> Result<(), Unarmed> {
-        let Self { shared, check } = self;
+        let Self { eyes, check } = self;
         let folder = check.key.path.clone();
-        let mut arms = if whole { Vec::new() } else { shared.board.marks().arms_of(check.source) };
+        let mut arms = if whole { Vec::new() } else { eyes.board.marks().arms_of(check.source) };
         for path in std::iter::once(&folder).chain(linked) {
             if !arms.contains(path) {
                 arms.push(path.clone());
@@ -230,27 +263,28 @@ impl Armed for Arming<'_> {
         }
         let bound = Bound { arms, folder: Some(folder), ..Bound::default() };
         let mut unused = None;
-        shared.board.note(|marks| unused = marks.bind(check.source, bound.clone()));
+        eyes.board.note(|marks| unused = marks.bind(check.source, bound.clone()));
         // Nobody follows it any more, and nobody will hear the answer.
         let Some(unused) = unused else { return Err(Unarmed::Never(Doubt::Unsettled)) };
-        shared.arms.disarm(&unused);
-        shared.arms.arm(&bound)
+        eyes.arms.disarm(&unused);
+        eyes.arms.arm(&bound)
     }
 
     fn inode(&self) -> Option<Inode> {
-        self.shared.board.marks().watched(&self.check.key.path)
+        self.eyes.board.marks().watched(&self.check.key.path)
     }
 }
 
 /// The routes that decide a check, and, for HEAD and for a tree's root, what was read along them.
-fn survey(check: &Check) -> (Vec<Route>, Option<Looked>) {
+fn survey(check: &Check, moved: Option<&Path>) -> (Vec<Route>, Option<Looked>) {
     match &check.key.kind {
         KeyKind::Tree(filter) => {
             let (routes, looked) = roots::survey(&check.key.path, filter);
             (routes, Some(looked))
         }
         KeyKind::Path | KeyKind::Lines(_) | KeyKind::Schema | KeyKind::Folder => {
-            (resolve_all(std::slice::from_ref(&check.key.path)), None)
+            let paths = [Some(check.key.path.as_path()), moved];
+            (paths.into_iter().flatten().map(resolve).collect(), None)
         }
         KeyKind::Head => {
             let reading = git::head(&check.key.path);
@@ -286,7 +320,7 @@ fn bound_by(kind: &KeyKind, routes: &[Route]) -> Bound {
     }
     let lookups: HashSet<&PathBuf> = routes.iter().flat_map(|route| &route.lookups).collect();
     bound.lookups = lookups.into_iter().cloned().collect();
-    if let (KeyKind::Path, [Route { end: End::Something(path), .. }]) = (kind, routes) {
+    if let (KeyKind::Path, Some(Route { end: End::Something(path), .. })) = (kind, routes.first()) {
         bound.end = Some(path.clone());
     }
     bound

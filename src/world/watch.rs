@@ -3,10 +3,11 @@
 //! The handler runs on notify's own thread and takes one short lock. It never asks the watcher anything (which waits
 //! for that same thread). Loss is checked first, before the kind and before the paths: an overflow has neither.
 
+use super::cookie::DIVIDER;
 use super::marks::{Bound, Marks, Spot};
 use crate::index::Depth;
 use crate::index::freshness::Doubt;
-use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
+use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
 use notify::{Config, Event, RecommendedWatcher, RecursiveMode, Watcher};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -69,15 +70,26 @@ impl Board {
     }
 
     fn handle_event(&self, event: &Event) {
+        if matches!(event.kind, EventKind::Access(AccessKind::Open(_))) {
+            let mut marks = self.marks();
+            return event.paths.iter().for_each(|path| marks.opened(path));
+        }
         let Some((depth, killing)) = weight(event.kind) else { return };
         self.note(|marks| {
-            marks.events += 1;
+            // What we do to our own files is no news of the world.
+            let ours = event.paths.iter().all(|path| self.own(path).is_some());
+            marks.events += u64::from(!ours);
+            if let (EventKind::Modify(ModifyKind::Name(RenameMode::Both)), [from, to]) =
+                (event.kind, event.paths.as_slice())
+            {
+                marks.renamed(from, to);
+            }
             for path in &event.paths {
-                match self.cookie_index(path) {
-                    // Only a touch: somebody who removes a cookie, say, must not pass for the one that comes back.
-                    Some(index) if matches!(event.kind, EventKind::Modify(ModifyKind::Metadata(_))) => {
-                        marks.cookie(index);
-                    }
+                // Only a touch: somebody who removes a cookie, say, must not pass for the one that comes back.
+                let touched = matches!(event.kind, EventKind::Modify(ModifyKind::Metadata(_)));
+                match self.own(path) {
+                    Some(Own::Cookie(index)) if touched => marks.cookie(index),
+                    Some(Own::Divider(index)) if touched => marks.divided(index),
                     Some(_) => {}
                     None => marks.strike(path, depth, killing),
                 }
@@ -85,15 +97,24 @@ impl Board {
         });
     }
 
-    fn cookie_index(&self, path: &Path) -> Option<usize> {
+    fn own(&self, path: &Path) -> Option<Own> {
         let folder = self.cookies.as_os_str().as_bytes();
         let name = path.as_os_str().as_bytes().strip_prefix(folder)?.strip_prefix(b"/")?;
-        std::str::from_utf8(name).ok()?.parse().ok()
+        let number = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse().ok();
+        match name.strip_prefix(DIVIDER) {
+            Some(digits) => number(digits).map(Own::Divider),
+            None => number(name).map(Own::Cookie),
+        }
     }
 }
 
-/// What an event may have changed, and whether notify forgets watches over it. `None` for opens and reads, our own
-/// hashing among them. Everything else is a hint that something happened, never what.
+/// A file of our own, by its number.
+enum Own {
+    Cookie(usize),
+    Divider(usize),
+}
+
+/// What an event may have changed, and whether notify forgets watches over it. `None` for reads. Everything else is a hint that something happened, never what.
 fn weight(kind: EventKind) -> Option<(Depth, bool)> {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) | EventKind::Modify(ModifyKind::Data(_)) => {

@@ -13,6 +13,7 @@ use staled::client::Client;
 use staled::config::Config;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -228,6 +229,7 @@ impl Run {
             let now = rescan.content(&belief.place);
             match judge(claim, &belief.seen, &now) {
                 Verdict::True => {}
+                Verdict::Undecided if self.is_held(claim, &belief.place) => {}
                 Verdict::Undecided if !last => decided = false,
                 verdict => {
                     let seen = &belief.seen;
@@ -241,6 +243,17 @@ impl Run {
             self.fail(session, &wrong, answer);
         }
         decided
+    }
+
+    /// Whether a live writer is claimed where the operator does hold the file open.
+    fn is_held(&self, claim: &Claim, place: &Place) -> bool {
+        let Claim::Unknown(cause) = claim else { return false };
+        let identity = |path: PathBuf| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+        let file = identity(self.world.join("r").join(&place.path));
+        let mut open =
+            std::fs::read_dir(format!("/proc/{}/fd", self.operator.child.id())).into_iter().flatten();
+        cause == "live_writer"
+            && open.any(|held| held.is_ok_and(|held| file.is_some() && identity(held.path()) == file))
     }
 
     fn fail(&self, session: usize, wrong: &str, answer: &Value) -> ! {

@@ -223,6 +223,8 @@ fn a_gap_is_told_to_subscribers_with_its_epoch() {
         let times = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(round as u64));
         files[round % 2].set_times(times).expect("ours");
     }
+    // Who holds a file open for writing makes it unknown.
+    drop(files);
     daemon.signal(Signal::CONT);
     let gap = told.next(PATIENCE).expect("it is there").expect("the gap is told");
     let gap: Value = serde_json::from_str(&gap).expect("JSON");

@@ -275,3 +275,46 @@ fn what_no_tree_counts_may_change_without_end() {
     let report = decide(&daemon, "s");
     assert_eq!((cause(&report, "all"), cause(&report, "docs")), ("content".to_owned(), "content".to_owned()));
 }
+
+#[test]
+fn an_index_made_again_from_the_journal_still_knows_what_the_trees_were() {
+    for (what, deed, causes) in CASES {
+        let place = Place::new();
+        planted(&place);
+        let daemon = Daemon::start(&place.home);
+        let results = filters();
+        register(&daemon, &place, "s", &json!(results));
+        daemon.stop();
+        fs::remove_dir_all(place.home.join("state/index")).unwrap();
+        deed(&place.root);
+        let daemon = Daemon::start(&place.home);
+        let report = decide(&daemon, "s");
+        for (result, expected) in results.iter().zip(causes) {
+            let id = result["id"].as_str().unwrap();
+            // Which paths changed is not known any more, only that some did.
+            assert_eq!(cause(&report, id) == "fresh", *expected == "fresh", "{what}: {id} in {report:#}");
+        }
+    }
+}
+
+#[test]
+fn a_folder_of_many_files_is_told_file_by_file() {
+    let place = Place::new();
+    for number in 0..700 {
+        place.write(&format!("d/{number}"), "0");
+    }
+    let daemon = Daemon::start(&place.home);
+    register(&daemon, &place, "s", &json!([tree("t", json!({}))]));
+    place.write("d/77", "1");
+    fs::remove_file(place.root.join("d/99")).unwrap();
+    let paths = |report: &Value| row(report, "t")["changed"]["paths"].clone();
+    assert_eq!(paths(&decide(&daemon, "s")), json!(["d/77", "d/99"]));
+    // So many fewer that they are laid out otherwise.
+    (100..700).for_each(|number| fs::remove_file(place.root.join(format!("d/{number}"))).unwrap());
+    assert_eq!(row(&decide(&daemon, "s"), "t")["changed"]["number"], 602);
+    daemon.stop();
+    let daemon = Daemon::start(&place.home);
+    assert_eq!(row(&decide(&daemon, "s"), "t")["changed"]["number"], 602);
+    (100..700).chain([77, 99]).for_each(|number| place.write(&format!("d/{number}"), "0"));
+    assert_eq!(decide(&daemon, "s")["transition"], "resume");
+}

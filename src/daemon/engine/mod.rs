@@ -35,6 +35,9 @@ use waiting::{Flight, Waiter};
 /// Checks of one registration that are few enough to pass others in the queue.
 const URGENT_CHECKS_MAX: usize = 256;
 
+/// How many times longer than at first the wait between two looks at what cannot be told becomes.
+const RETRY_GROWTH_MAX: u32 = 16;
+
 /// The engine.
 pub(super) struct Engine {
     pub(super) index: Index<SledIndex>,
@@ -50,6 +53,8 @@ pub(super) struct Engine {
     verifying: Vec<Waiter>,
     cookie_max: Duration,
     retry: Duration,
+    /// Longer after every time that brought nothing: a limit that is reached stays so for hours.
+    retry_after: Duration,
     retry_at: Option<Instant>,
     scrub: Scrub,
     stopping: bool,
@@ -81,11 +86,16 @@ impl Engine {
         config: &Config,
     ) -> (Self, EngineHandle) {
         let (handle, inbox) = EngineHandle::new();
+        let blind = world.blind().map(ToString::to_string);
+        if let Some(why) = &blind {
+            tracing::error!(why, "nothing can be watched; tried again");
+        }
+        let retry = Duration::from_millis(config.verify.retry_ms);
         let engine = Self {
             index,
             ledger,
             world,
-            health: Health::default(),
+            health: Health { blind, ..Health::default() },
             subscribers,
             log,
             wake,
@@ -94,7 +104,8 @@ impl Engine {
             flight: None,
             verifying: Vec::new(),
             cookie_max: Duration::from_millis(config.verify.cookie_ms_max),
-            retry: Duration::from_millis(config.verify.retry_ms),
+            retry,
+            retry_after: retry,
             retry_at: None,
             scrub: Scrub::new(Duration::from_secs(config.verify.scrub_pass_s)),
             stopping: false,
@@ -177,10 +188,14 @@ impl Engine {
         if !batch.answers.is_empty() {
             self.scrub.begin();
             if batch.answers.iter().any(|answer| answer.found.is_unsure()) {
-                self.retry_at.get_or_insert(Instant::now() + self.retry);
+                self.retry_at.get_or_insert(Instant::now() + self.retry_after);
             }
             let at = clock::now();
             let outcome = self.index.settle(batch.answers.clone(), at)?;
+            if outcome.changed.iter().any(|change| matches!(change.to, Freshness::Unknown(_))) {
+                self.retry_after = self.retry;
+                self.retry_at = self.retry_at.map(|at| at.min(Instant::now() + self.retry));
+            }
             for change in &outcome.changed {
                 tracing::debug!(id = %change.id, from = ?change.from, to = ?change.to, "changed");
             }
@@ -235,8 +250,16 @@ impl Engine {
 
     /// Looks again at what could not be told, and at nothing when everything is told.
     fn look_again(&mut self) -> Result<(), StorageError> {
+        if self.world.blind().is_some() {
+            self.rebuild_world();
+        }
         let undecided = self.index.undecided()?;
-        self.retry_at = (!undecided.is_empty()).then(|| Instant::now() + self.retry);
+        self.retry_after = if undecided.is_empty() {
+            self.retry
+        } else {
+            (self.retry_after * 2).min(self.retry * RETRY_GROWTH_MAX)
+        };
+        self.retry_at = (!undecided.is_empty()).then(|| Instant::now() + self.retry_after);
         if !undecided.is_empty() {
             let checks = self.index.touch(undecided.into_iter().map(|source| (source, Depth::Names)))?;
             self.world.verify(checks, false);

@@ -41,9 +41,23 @@ impl Engine {
                 let session = self.index.session(name);
                 self.verifying.push(Waiter { session, ..waiter });
                 if let Some(session) = session {
+                    self.look_for(session);
                     self.hurry(session);
                 }
             }
+        }
+    }
+
+    /// What can change without a word is looked at for the question.
+    fn look_for(&mut self, session: SessionNo) {
+        let doubtful = self.world.take_doubtful(|| self.index.rested_on(session));
+        let touched = doubtful.and_then(|doubtful| match doubtful.as_slice() {
+            [] => Ok(Vec::new()),
+            _ => self.index.touch(doubtful),
+        });
+        match touched {
+            Ok(checks) => self.world.verify(checks, true),
+            Err(error) => self.failed = Some(error.to_string()),
         }
     }
 
@@ -153,7 +167,7 @@ impl Engine {
         Ok(())
     }
 
-    fn rebuild_world(&mut self) {
+    pub(super) fn rebuild_world(&mut self) {
         if let Some(flight) = self.flight.take() {
             self.queued.extend(flight.waiters);
         }

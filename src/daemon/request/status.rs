@@ -11,6 +11,7 @@ use crate::protocol::path::WirePath;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::report::{ClockOut, row};
 use crate::protocol::request::Status;
+use crate::session::SessionId;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -25,6 +26,7 @@ async fn of_session(daemon: &Daemon, session: &str) -> Answer {
     let session = convert::session(session)?;
     let deadline = daemon.config().deadline(None);
     let view = super::decide::seen(daemon, &session, Listed::AllUpTo(u32::MAX), deadline).await?;
+    let overlay = on_overlay(daemon, &session).await?;
     let known = !view.lines.is_empty();
     if !known {
         return Err(no_session(&session));
@@ -37,16 +39,26 @@ async fn of_session(daemon: &Daemon, session: &str) -> Answer {
         clock: ClockOut::from(&view.clock),
         counts: view.counts.into(),
         rows: view.lines.iter().map(row).collect(),
-        coverage: coverage(&view),
+        coverage: coverage(&view, overlay),
     }))
 }
 
 /// How the session's sources are watched, members of its trees one by one. What cannot be told is not watched.
-fn coverage(view: &View) -> Coverage {
+fn coverage(view: &View, overlay: usize) -> Coverage {
     let doubtful = |line: &Line| matches!(line.freshness, Freshness::Unknown(_));
     let covered: index::view::Coverage =
         view.lines.iter().filter(|line| !doubtful(line)).map(|line| line.coverage).sum();
-    Coverage { inode: covered.inode, directory: covered.directory }
+    Coverage { inode: covered.inode, directory: covered.directory, overlay: overlay as u64 }
+}
+
+async fn on_overlay(daemon: &Daemon, session: &SessionId) -> Result<usize, Refusal> {
+    let name = session.clone();
+    let counted = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+        let session = engine.index.session(&name);
+        let sources = session.map(|session| engine.index.rested_on(session)).transpose()?;
+        Ok::<_, Refusal>(engine.world.on_overlay(&sources.unwrap_or_default()))
+    });
+    counted.await?
 }
 
 async fn of_daemon(daemon: &Daemon) -> Answer {

@@ -9,8 +9,7 @@ use crate::index::pack;
 use crate::index::shelf::source_key;
 use crate::index::storage::{SourceState, Storage, StorageError, Table};
 use crate::index::{Index, KeyKind, SourceId, SourceKey, Stamp};
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -317,10 +316,7 @@ impl<S: Storage> Index<S> {
             let key = SourceKey { kind: KeyKind::Folder, path: folder.path.to_path_buf() };
             self.shelf.remove(Table::Keys, &pack::to_bytes(&key))?;
             self.shelf.remove(Table::Sources, &source_key(id))?;
-            let entries: BTreeMap<OsString, Entry> = self.entries(id)?;
-            for name in entries.keys() {
-                self.shelf.remove(Table::Entries, &super::order::entry_key(id, name))?;
-            }
+            self.forget_entries(id)?;
             self.grove.released.push(id);
         }
         Ok(())

@@ -3,7 +3,7 @@
 use super::Waiting;
 use super::entry::{Entry, EntryKind, Listing};
 use super::grow::Stand;
-use super::order::{Names, entry_key};
+use super::order::Names;
 use super::sieve::Rules;
 use crate::index::found::{Found, Inode};
 use crate::index::freshness::Doubt;
@@ -154,6 +154,8 @@ impl<S: Storage> Index<S> {
     /// Keeps what the look found, entry by entry. Returns what changed.
     fn keep(&mut self, id: SourceId, listing: Listing) -> Result<Vec<Change>, StorageError> {
         let mut old = listing.known;
+        let whole =
+            listing.whole.then(|| listing.entries.iter().filter(|(_, entry)| entry.is_some()).count());
         let mut changes = Vec::new();
         let mut doubtful =
             !listing.whole && self.grove.folders.get(&id).is_some_and(|folder| folder.doubtful);
@@ -167,12 +169,7 @@ impl<S: Storage> Index<S> {
         if listing.whole {
             changes.extend(old.into_iter().map(|(name, old)| (name, Some(old), None)));
         }
-        for (name, _, new) in &changes {
-            match new {
-                Some(entry) => self.shelf.put(Table::Entries, &entry_key(id, name), entry)?,
-                None => self.shelf.remove(Table::Entries, &entry_key(id, name))?,
-            }
-        }
+        self.keep_entries(id, &changes, whole)?;
         if let Some(folder) = self.grove.folders.get_mut(&id) {
             folder.inode = Some(listing.inode);
             folder.doubtful = doubtful;

@@ -15,6 +15,7 @@ mod finish;
 mod grow;
 mod listed;
 mod order;
+mod pages;
 pub mod sieve;
 mod sum;
 
@@ -103,6 +104,8 @@ pub(super) struct Folder {
     doubt: Option<Doubt>,
     /// Some entry's bytes cannot be told.
     doubtful: bool,
+    /// How its entries are laid out, once that is known.
+    bits: Option<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,6 +172,7 @@ impl Folder {
             ordered: false,
             doubt: None,
             doubtful: false,
+            bits: None,
         }
     }
 

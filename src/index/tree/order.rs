@@ -7,12 +7,10 @@ use super::entry::Entry;
 use super::grow::Stand;
 use super::{Folder, Grove};
 use crate::index::row::SessionNo;
-use crate::index::shelf::source_key;
-use crate::index::storage::{Storage, StorageError, Table};
+use crate::index::storage::{Storage, StorageError};
 use crate::index::{Check, Depth, Index, KeyKind, SourceId, SourceKey, Stamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// Folders that may be looked at at once.
 const ORDERS_MAX: usize = 256;
@@ -138,6 +136,7 @@ impl<S: Storage> Index<S> {
             depth,
             wanted: Vec::new(),
             known: None,
+            moved: None,
             order: Some(Box::new(order)),
         }))
     }
@@ -146,25 +145,6 @@ impl<S: Storage> Index<S> {
     pub(in crate::index) fn views(&self, id: SourceId) -> Views {
         let trees = self.grove.folders.get(&id).map(|folder| folder.trees.as_slice()).unwrap_or_default();
         Views(trees.iter().filter_map(|&tree| self.stand(tree, id)).collect())
-    }
-
-    fn known_entries(&self, id: SourceId, names: &Names) -> Result<BTreeMap<OsString, Entry>, StorageError> {
-        if names.all {
-            return self.entries(id);
-        }
-        let mut known = BTreeMap::new();
-        for name in &names.these {
-            let entry = self.shelf.get(Table::Entries, &entry_key(id, name))?;
-            known.extend(entry.map(|entry| (name.clone(), entry)));
-        }
-        Ok(known)
-    }
-
-    /// Everything that is known of a folder.
-    pub(in crate::index) fn entries(&self, id: SourceId) -> Result<BTreeMap<OsString, Entry>, StorageError> {
-        let entries = self.shelf.list::<Entry>(Table::Entries, &source_key(id))?;
-        let named = |(key, entry): (Vec<u8>, Entry)| (OsString::from_vec(key[8..].to_vec()), entry);
-        Ok(entries.into_iter().map(named).collect())
     }
 
     /// Somebody waits for this session: the folders of its trees pass all others.
@@ -180,8 +160,4 @@ impl<S: Storage> Index<S> {
         }
         Ok(())
     }
-}
-
-pub(super) fn entry_key(folder: SourceId, name: &OsStr) -> Vec<u8> {
-    [&source_key(folder)[..], name.as_bytes()].concat()
 }

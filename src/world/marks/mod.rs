@@ -8,18 +8,24 @@
 //! that was removed or renamed. So each armed path remembers its inode; whatever happens to one name of an inode is
 //! heard for all its names, and losing one name's watch counts as losing all of them.
 
+use super::filesystem::Kind;
 use crate::index::found::Inode;
 use crate::index::scrub::Held;
 use crate::index::tree::Names;
 use crate::index::{Depth, Settled, SourceId};
+use openings::Openings;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+mod openings;
+mod renames;
 #[cfg(test)]
 mod tests;
+
+pub(super) use openings::{DIVIDERS, Opening};
 
 /// Everything that happened since the last take.
 #[derive(Debug, Default)]
@@ -61,6 +67,15 @@ pub(super) struct Marks {
     names: HashMap<Inode, Vec<Vec<u8>>>,
     /// Inodes that lost their watch while the kernel is being asked for one. Paths are armed one at a time.
     lost: Option<HashSet<Inode>>,
+    openings: Openings,
+    /// Where sources that are gone went, as events told it.
+    renames: HashMap<SourceId, PathBuf>,
+    /// Where sources that are gone stood. A look may find that before the event that tells where to is heard.
+    gone: HashMap<SourceId, PathBuf>,
+    /// Sources on overlayfs.
+    overlaid: HashSet<SourceId>,
+    /// Sources on filesystems that do not report.
+    silent: HashSet<SourceId>,
     pub(super) events: u64,
 }
 
@@ -83,6 +98,8 @@ struct Armed {
     inodes: Vec<Inode>,
     live: bool,
     users: u32,
+    /// How many sources end here.
+    ends: u32,
 }
 
 /// Where a watch on a path is.
@@ -119,6 +136,7 @@ impl Marks {
     pub(super) fn gap(&mut self, why: String) {
         self.batch.gap.get_or_insert(why);
         self.armed.values_mut().for_each(|armed| armed.live = false);
+        self.openings.lose();
     }
 
     pub(super) fn cookie(&mut self, index: usize) {
@@ -137,6 +155,21 @@ impl Marks {
 
     pub(super) fn follow(&mut self, source: SourceId) {
         self.followed.insert(source);
+    }
+
+    /// What a source lies on, as its last look found it.
+    pub(super) fn ground(&mut self, source: SourceId, kind: Kind) {
+        for (held, theirs) in [(&mut self.overlaid, Kind::Overlay), (&mut self.silent, Kind::Unwatchable)] {
+            if kind != theirs {
+                held.remove(&source);
+            } else if self.followed.contains(&source) {
+                held.insert(source);
+            }
+        }
+    }
+
+    pub(super) fn on_overlay(&self, sources: &[SourceId]) -> usize {
+        sources.iter().filter(|source| self.overlaid.contains(source)).count()
     }
 
     /// Something happened at `path`. `depth` says whether names may have changed.
@@ -277,10 +310,18 @@ impl Marks {
             self.folders.insert(folder.as_os_str().as_bytes().to_vec(), source);
         }
         for path in &new.arms {
-            self.armed.entry(path.as_os_str().as_bytes().to_vec()).or_default().users += 1;
+            let armed = self.armed.entry(path.as_os_str().as_bytes().to_vec()).or_default();
+            armed.users += 1;
+            armed.ends += u32::from(new.end.as_ref() == Some(path));
         }
         let kept: HashSet<PathBuf> = new.lookups.iter().cloned().collect();
+        let is_there = new.end.is_some();
         let old = self.bound.insert(source, new);
+        match old.as_ref().and_then(|old| old.end.clone()) {
+            _ if is_there => drop(self.gone.remove(&source)),
+            Some(stood) => drop(self.gone.insert(source, stood)),
+            None => {}
+        }
         Some(old.map_or_else(Vec::new, |old| self.unbind(source, &old, &kept)))
     }
 
@@ -288,6 +329,10 @@ impl Marks {
     pub(super) fn unfollow(&mut self, source: SourceId) -> Vec<PathBuf> {
         self.followed.remove(&source);
         self.batch.moved.remove(&source);
+        self.openings.unfollow(source);
+        self.ground(source, Kind::Local);
+        self.renames.remove(&source);
+        self.gone.remove(&source);
         self.batch.stirred.remove(&source);
         let Some(old) = self.bound.remove(&source) else { return Vec::new() };
         self.unbind(source, &old, &HashSet::new())
@@ -306,12 +351,16 @@ impl Marks {
         if let Some(folder) = &old.folder
             && self.bound.get(&source).is_none_or(|bound| bound.folder != old.folder)
         {
-            self.folders.remove(folder.as_os_str().as_bytes());
+            let key = folder.as_os_str().as_bytes();
+            if self.folders.get(key) == Some(&source) {
+                self.folders.remove(key);
+            }
         }
         let mut unused = Vec::new();
         for path in &old.arms {
             let Some(armed) = self.armed.get_mut(path.as_os_str().as_bytes()) else { continue };
             armed.users -= 1;
+            armed.ends -= u32::from(old.end.as_ref() == Some(path));
             if armed.users == 0 {
                 unused.push(path.clone());
             }
@@ -357,8 +406,13 @@ impl Marks {
             }
             return true;
         }
-        // Either inode may now be reported under this name, and loses its watch when this name loses it.
         armed.inodes = held;
+        // What the kernel refused changes nothing for anybody. Taken for a loss, it would make the source itself suspect,
+        // which is then refused again, for ever.
+        if !asked && before == after {
+            return false;
+        }
+        // Either inode may now be reported under this name, and loses its watch when this name loses it.
         for inode in before.into_iter().chain(after) {
             if !armed.inodes.contains(&inode) {
                 armed.inodes.push(inode);

@@ -1,6 +1,6 @@
 //! Races between arming and the events that take watches away, one by one.
 
-use super::{Bound, Marks, Spot};
+use super::{Bound, DIVIDERS, Marks, Spot};
 use crate::index::found::Inode;
 use crate::index::{Depth, SourceId};
 use std::path::{Path, PathBuf};
@@ -118,4 +118,82 @@ fn a_mount_moves_everything_at_it_and_below() {
     for (folder, must_be_armed) in [("/m", true), ("/m/deeper", true), ("/mm", false)] {
         assert_eq!(marks.begin_arming(Path::new(folder)), must_be_armed, "{folder}");
     }
+}
+
+/// `/kept` and `/other` are two names of inode 7, and nobody writes it.
+fn two_names() -> Marks {
+    let mut marks = Marks::default();
+    bind(&mut marks, KEPT, "/kept");
+    bind(&mut marks, REPLACED, "/other");
+    arm(&mut marks, "/kept", 7);
+    arm(&mut marks, "/other", 7);
+    marks
+}
+
+fn noted(marks: &mut Marks) -> Vec<SourceId> {
+    marks.take_doubtful(&[KEPT, REPLACED]).into_iter().map(|(source, _)| source).collect()
+}
+
+#[test]
+fn an_open_is_noted_for_every_name_unless_it_may_be_our_own() {
+    let (mut marks, kept) = (two_names(), Path::new("/kept"));
+    marks.opened(kept);
+    assert_eq!(noted(&mut marks), [KEPT, REPLACED]);
+    assert_eq!(noted(&mut marks), [], "told once");
+    let open = marks.begin_opening(kept);
+    marks.opened(Path::new("/other"));
+    marks.end_opening(kept, &open, KEPT, true);
+    marks.opened(kept);
+    assert_eq!(noted(&mut marks), [], "heard before the divider: answered by the question after it");
+    marks.divided(open.divider.expect("one is free"));
+    marks.opened(kept);
+    assert_eq!(noted(&mut marks), [KEPT, REPLACED], "heard after the divider");
+}
+
+#[test]
+fn what_a_look_with_a_doubt_kept_from_others_they_ask_for_themselves() {
+    let (mut marks, kept) = (two_names(), Path::new("/kept"));
+    marks.opened(kept);
+    let open = marks.begin_opening(kept);
+    marks.opened(kept);
+    marks.end_opening(kept, &open, KEPT, false);
+    assert_eq!(noted(&mut marks), [REPLACED], "the look's own source has its answer");
+}
+
+#[test]
+fn an_open_of_ours_ends_with_its_divider_or_without_and_with_every_gap() {
+    let (mut marks, kept) = (two_names(), Path::new("/kept"));
+    let opens: Vec<_> = (0..=DIVIDERS).map(|_| marks.begin_opening(kept)).collect();
+    assert_eq!(opens[DIVIDERS].divider, None, "all are on their way");
+    opens.iter().for_each(|open| marks.end_opening(kept, open, KEPT, true));
+    opens.iter().filter_map(|open| open.divider).for_each(|divider| marks.divided(divider));
+    marks.opened(kept);
+    assert_eq!(noted(&mut marks).len(), 2, "none is left open");
+    let open = marks.begin_opening(kept);
+    marks.gap("lost".to_owned());
+    marks.opened(kept);
+    assert_eq!(noted(&mut marks).len(), 2, "its divider may have been lost");
+    marks.end_opening(kept, &open, KEPT, true);
+    let (one, two) = (marks.begin_opening(kept), marks.begin_opening(kept));
+    // That of before the gap comes back after all: fewer of our own opens are known than there are, never more.
+    marks.divided(open.divider.expect("one was free"));
+    marks.divided(one.divider.expect("one is free"));
+    marks.divided(two.divider.expect("one is free"));
+    marks.opened(kept);
+    assert_eq!(noted(&mut marks).len(), 2);
+}
+
+#[test]
+fn a_folder_that_is_opened_on_the_way_is_nobodys_doubt() {
+    let mut marks = Marks::default();
+    marks.follow(KEPT);
+    let (folder, file) = (PathBuf::from("/d"), PathBuf::from("/d/f"));
+    let (lookups, arms) = (vec![folder.clone(), file.clone()], vec![folder.clone(), file.clone()]);
+    marks
+        .bind(KEPT, Bound { lookups, arms, end: Some(file.clone()), ..Bound::default() })
+        .expect("it is followed");
+    marks.opened(&folder);
+    assert_eq!(noted(&mut marks), []);
+    marks.opened(&file);
+    assert_eq!(noted(&mut marks), [KEPT]);
 }

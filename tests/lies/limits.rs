@@ -1,0 +1,120 @@
+//! Limits of the kernel: what is beyond them is unknown and says which limit, what is within is not touched by it, and
+//! everything comes back by itself when there is room.
+
+use crate::daemon::{cause, skipped};
+use crate::harness::{Place, ask, file, wait_until};
+use serde_json::{Value, json};
+use staled::client::Client;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+/// A daemon in a user namespace of its own, whose limits can be set without touching anybody else's.
+struct Confined {
+    child: Child,
+    limits: Option<ChildStdin>,
+    socket: PathBuf,
+}
+
+const SHELL: &str = r#"
+set -e
+echo "$1" > /proc/sys/user/max_inotify_watches
+echo "$2" > /proc/sys/user/max_inotify_instances
+"$3" serve --state "$4" --config "$5" &
+while read -r name value; do echo "$value" > "/proc/sys/user/$name"; done
+kill $!
+wait || true
+"#;
+
+impl Confined {
+    fn start(place: &Place, watches: u32, instances: u32) -> Option<Self> {
+        let may = Command::new("unshare")
+            .args(["-Ur", "sh", "-c", ": > /proc/sys/user/max_inotify_watches"])
+            .output();
+        if !may.is_ok_and(|output| output.status.success()) {
+            skipped("no user namespace can be made");
+            return None;
+        }
+        let config = place.root.with_file_name("config.toml");
+        std::fs::write(&config, "[verify]\nretry_ms = 100\n").expect("a file");
+        let state = place.home.join("state");
+        let mut shell = Command::new("unshare");
+        shell.args(["-Ur", "sh", "-c", SHELL, "sh", &watches.to_string(), &instances.to_string()]);
+        shell.arg(env!("CARGO_BIN_EXE_staled")).arg(&state).arg(&config).stdin(Stdio::piped());
+        let mut child = shell.env("HOME", &place.home).stderr(Stdio::null()).spawn().expect("it runs");
+        let limits = child.stdin.take();
+        let confined = Self { child, limits, socket: state.join("run/staled.sock") };
+        wait_until("the daemon answers", || Client::connect(&confined.socket).is_ok());
+        Some(confined)
+    }
+
+    fn set(&mut self, limit: &str, value: u32) {
+        let limits = self.limits.as_mut().expect("it is not stopped");
+        writeln!(limits, "{limit} {value}").expect("the shell reads");
+    }
+
+    fn ask(&self, method: &str, params: &Value) -> Value {
+        ask(&mut Client::connect(&self.socket).expect("the daemon answers"), method, params)
+    }
+
+    fn decide(&self) -> Value {
+        self.ask("decide", &json!({ "session": "s", "deadline_ms": 10_000 }))
+    }
+
+    fn problems(&self) -> String {
+        self.ask("status", &json!({}))["problems"].to_string()
+    }
+}
+
+impl Drop for Confined {
+    fn drop(&mut self) {
+        // The end of its input ends the shell's daemon, and then the shell.
+        drop(self.limits.take());
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn what_needs_more_watches_than_there_are_is_unknown_and_nothing_else_is() {
+    let place = Place::new();
+    let names: Vec<String> = (0..40).map(|number| format!("f{number}")).collect();
+    names.iter().for_each(|name| place.write(name, "one\n"));
+    let Some(mut daemon) = Confined::start(&place, 25, 10) else { return };
+    let results: Vec<Value> = names.iter().map(|name| file(name, "one\n")).collect();
+    daemon.ask("context.register", &json!({ "session": "s", "root": place.root, "results": results }));
+    let report = daemon.decide();
+    let words: Vec<String> = names.iter().map(|name| cause(&report, name)).collect();
+    let count = |word: &str| words.iter().filter(|held| *held == word).count();
+    assert!(count("fresh") > 5 && count("watch_limit") > 5, "{words:?}");
+    assert_eq!(count("fresh") + count("watch_limit"), names.len(), "{words:?}");
+    assert!(daemon.problems().contains("fs.inotify.max_user_watches"), "{}", daemon.problems());
+    // The watched are watched all the same.
+    let watched = words.iter().position(|word| word == "fresh").expect("some are");
+    place.write(&names[watched], "two\n");
+    assert_eq!(cause(&daemon.decide(), &names[watched]), "content");
+    place.write(&names[watched], "one\n");
+    daemon.set("max_inotify_watches", 1_000);
+    wait_until("there is room for all", || daemon.decide()["transition"] == "resume");
+}
+
+#[test]
+fn without_a_watcher_everything_is_unknown_until_there_is_one() {
+    let place = Place::new();
+    place.write("f", "one\n");
+    let Some(seeing) = Confined::start(&place, 1_000, 10) else { return };
+    let results = json!([file("f", "one\n")]);
+    seeing.ask("context.register", &json!({ "session": "s", "root": place.root, "results": results }));
+    drop(seeing);
+    let Some(mut daemon) = Confined::start(&place, 1_000, 0) else { return };
+    let blind = || daemon.ask("decide", &json!({ "session": "s", "deadline_ms": 50 }));
+    assert_eq!(cause(&blind(), "f"), "watcher_dead");
+    place.write("f", "two\n");
+    assert_eq!(cause(&blind(), "f"), "watcher_dead");
+    assert!(daemon.problems().contains("fs.inotify.max_user_instances"), "{}", daemon.problems());
+    daemon.set("max_inotify_instances", 10);
+    wait_until("there is a watcher", || cause(&daemon.decide(), "f") != "watcher_dead");
+    place.write("f", "one\n");
+    assert_eq!(daemon.decide()["transition"], "resume");
+    place.write("f", "two\n");
+    assert_eq!(daemon.decide()["transition"], "fresh");
+}
