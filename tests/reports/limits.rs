@@ -60,10 +60,9 @@ impl Process {
 }
 
 /// Two files in a watched folder, touched in turn, so that the kernel merges no event with the one before it.
-fn storm(place: &Place, events: usize) {
-    place.write("d/a", "");
-    place.write("d/b", "");
-    let files = ["d/a", "d/b"].map(|name| fs::File::create(place.root.join(name)).expect("a file"));
+fn storm(place: &Place, events: usize, folder: &str) {
+    let folder = place.root.join(folder);
+    let files = ["a", "b"].map(|name| fs::File::create(folder.join(name)).expect("a file"));
     for number in 0..events {
         files[number % 2].set_modified(SystemTime::UNIX_EPOCH).expect("a time");
     }
@@ -87,7 +86,7 @@ fn words(report: &Value) -> [String; 2] {
 fn w1_what_was_lost_in_an_overflow_is_looked_at() {
     let (place, daemon) = with_two_files("");
     daemon.0.signal(Signal::STOP);
-    storm(&place, STORM);
+    storm(&place, STORM, "d");
     place.write("d/f", "two\n");
     daemon.0.signal(Signal::CONT);
     assert_eq!(words(&daemon.decide()), ["content", "fresh"]);
@@ -110,7 +109,7 @@ fn w6_a_daemon_that_gets_no_processor_says_no_false_fresh() {
         for _ in 0..2 {
             scope.spawn(|| while !stop.load(Ordering::Relaxed) {});
         }
-        storm(&place, 2 * STORM);
+        storm(&place, 2 * STORM, "d");
         place.write("d/f", "two\n");
         let report = daemon.decide();
         stop.store(true, Ordering::Relaxed);
@@ -123,9 +122,9 @@ fn w6_a_daemon_that_gets_no_processor_says_no_false_fresh() {
 fn w39_an_edit_in_the_midst_of_a_storm_is_seen() {
     let scene = Scene::new();
     for (text, word) in [("two\n", "content"), ("one\n", "fresh"), ("six\n", "content")] {
-        storm(&scene.place, 5 * STORM);
+        storm(&scene.place, 5 * STORM, "d");
         scene.place.write("d/f", text);
-        storm(&scene.place, 5 * STORM);
+        storm(&scene.place, 5 * STORM, "d");
         scene.is(word, text);
         assert_eq!(scene.word("d/g"), "fresh", "{text}");
     }
@@ -147,17 +146,7 @@ fn w7_looking_sets_off_no_further_looks() {
     daemon.register(&place, "s", &json!(names.iter().map(|name| file(name, "one\n")).collect::<Vec<_>>()));
     // A gap: everything is looked at again.
     daemon.0.signal(Signal::STOP);
-    place.write("d0/f0", "two\n");
-    place.write("d0/f0", "one\n");
-    for number in 0..STORM {
-        let name = place.root.join(&names[number % names.len()]);
-        fs::File::options()
-            .append(true)
-            .open(name)
-            .expect("a file")
-            .set_modified(SystemTime::now())
-            .expect("a time");
-    }
+    storm(&place, STORM, "d0");
     daemon.0.signal(Signal::CONT);
     wait_until("all are verified", || daemon.decide()["transition"] == "resume");
     assert!(daemon.ask("status", &json!({}))["gaps"].as_u64() > Some(0));

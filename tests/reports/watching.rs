@@ -253,10 +253,14 @@ fn w44_a_checkout_of_five_thousand_files_is_known_at_once() {
     let names: Vec<String> = (0..5_000).map(|number| format!("d{}/f{number}", number % 50)).collect();
     names.iter().for_each(|name| place.write(name, "one\n"));
     commit_all(&place);
-    git(&place.root, &["checkout", "-q", "-b", "other"]);
-    names.iter().for_each(|name| place.write(name, "two\n"));
-    commit_all(&place);
-    git(&place.root, &["checkout", "-q", "main"]);
+    // Another commit, which has other bytes in every file, made without writing any of them.
+    sh(
+        &place,
+        "blob=$(echo two | git hash-object -w --stdin); export GIT_INDEX_FILE=.git/other
+        git ls-tree -r HEAD | sed \"s/[0-9a-f]\\{40\\}/$blob/\" | git update-index --index-info
+        export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a
+        git branch other $(git commit-tree -m c -p HEAD $(git write-tree))",
+    );
     let daemon = Daemon::start(&place.home);
     register(&daemon, &place, "s", &json!(names.iter().map(|name| file(name, "one\n")).collect::<Vec<_>>()));
     let ask = || daemon.ask("decide", &json!({ "session": "s", "rows": "stale", "deadline_ms": 10_000 }));
