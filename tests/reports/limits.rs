@@ -1,7 +1,7 @@
 //! Reports about how much there is: storms, queues that overflow, watches and instances that pile up, and what the
 //! daemon does to others and to itself by looking. The daemon is a process of its own.
 
-use super::Scene;
+use super::{Scene, lax};
 use crate::cli::serve::Serving;
 use crate::daemon::{cause, commit_all};
 use crate::harness::{Place, ask, file, wait_until};
@@ -266,11 +266,8 @@ fn w46_the_same_size_in_the_same_moment_is_seen_after_a_kill() {
     for round in 0..4 {
         place.write("f", "aaaa");
         let daemon = Process::start(&place, "");
-        let mut lax = file("f", "aaaa");
-        // Only of such a file is a stat believed after a restart.
-        lax["critical"] = json!(false);
         place.write("f", "aaaa");
-        daemon.register(&place, "s", &json!([lax]));
+        daemon.register(&place, "s", &json!([lax("f", "aaaa")]));
         place.write("f", "bbbb");
         daemon.0.signal(Signal::KILL);
         drop(daemon);
