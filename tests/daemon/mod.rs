@@ -2,13 +2,16 @@
 
 mod check;
 mod decide;
+mod eol;
 mod hello;
 mod log_read;
 mod record;
 mod refute;
 mod register;
+mod ranges;
 mod reload;
 mod restart;
+mod schema;
 mod scrub;
 mod sessions;
 mod shutdown;
