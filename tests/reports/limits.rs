@@ -107,7 +107,11 @@ fn w6_a_daemon_that_gets_no_processor_says_no_false_fresh() {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..2 {
-            scope.spawn(|| while !stop.load(Ordering::Relaxed) {});
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
         }
         storm(&place, 2 * STORM, "d");
         place.write("d/f", "two\n");
