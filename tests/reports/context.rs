@@ -160,6 +160,8 @@ fn r16_a_plan_falls_with_the_paths_it_is_about_and_only_with_them() {
     assert_eq!(report["transition"], "resume", "{report}");
     let note = row(&report, "git_head");
     assert_eq!((&note["was"], &note["now"]), (&json!(first), &json!(second)));
+    let between = &note["paths_changed"];
+    assert_eq!((&between["number"], &between["sources_number"]), (&json!(1), &json!(0)), "{note}");
     place.write("src/p", "2");
     commit_all(&place);
     let report = decide(&daemon, "s");

@@ -1,9 +1,10 @@
-//! Reports about HEAD and branches. No answer speaks of branches yet; what counts is the commit.
+//! Reports about HEAD and branches: the commit is what counts, the branch is what is said.
 
 use super::head;
-use crate::daemon::{cause, commit_all, decide, git, row};
+use crate::daemon::{cause, commit_all, decide, git, row, skipped};
 use crate::harness::{Daemon, Place};
 use serde_json::json;
+use std::process::Command;
 
 fn repository() -> (Daemon, Place, [String; 2]) {
     let place = Place::new();
@@ -54,6 +55,40 @@ fn r43_sessions_of_another_branch_are_still_listed_and_come_back_with_it() {
         )
     };
     assert_eq!(listed(), (json!("fresh"), json!("s"), json!(1)));
+    assert_eq!(row(&decide(&daemon, "s"), "git_head")["branch"], "other");
     git(&place.root, &["checkout", "-q", "main"]);
     assert_eq!(listed(), (json!("resume"), json!("s"), json!(0)));
+}
+
+#[test]
+fn w13_a_commit_moves_head_although_its_objects_are_in_new_folders() {
+    let place = Place::new();
+    place.write("a", "1");
+    let first = commit_all(&place);
+    let daemon = Daemon::start(&place.home);
+    let context = json!({ "session": "s", "root": place.root, "invariants": [head(".", "strict", &first)] });
+    daemon.ask("context.register", &context);
+    assert_eq!(decide(&daemon, "s")["transition"], "resume");
+    place.write("b", "1");
+    commit_all(&place);
+    assert_eq!(cause(&decide(&daemon, "s"), "git_head"), "head_moved");
+}
+
+#[test]
+fn w54_a_commit_in_a_repository_whose_head_file_never_changes() {
+    let place = Place::new();
+    let mut init = Command::new("git");
+    let init = init.args(["init", "-q", "-b", "main", "--ref-format=reftable"]).current_dir(&place.root);
+    if !init.output().is_ok_and(|output| output.status.success()) {
+        return skipped("this git knows no reftable");
+    }
+    let commit = commit_all(&place);
+    let daemon = Daemon::start(&place.home);
+    let context = json!({ "session": "s", "root": place.root, "invariants": [head(".", "strict", &commit)] });
+    daemon.ask("context.register", &context);
+    assert_eq!(decide(&daemon, "s")["transition"], "resume");
+    commit_all(&place);
+    assert_eq!(cause(&decide(&daemon, "s"), "git_head"), "head_moved");
+    git(&place.root, &["reset", "-q", "--hard", &commit]);
+    assert_eq!(decide(&daemon, "s")["transition"], "resume");
 }

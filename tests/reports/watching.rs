@@ -1,12 +1,11 @@
 //! Reports about watching: what a watcher loses when names, folders and inodes come and go.
 
 use super::{Scene, has, head, seen_either_way, sh};
-use crate::daemon::{cause, commit_all, decide, git, register, skipped};
+use crate::daemon::{cause, commit_all, decide, git, register};
 use crate::harness::{Daemon, Place, digest, file, wait_until};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -77,20 +76,6 @@ fn w12_a_copied_folder_with_old_times_is_read() {
         "mkdir bak; echo two >bak/f; echo one >bak/g; touch -r d/f bak/f; rm -rf d; cp -a bak d",
         "cp -a d bak; echo two >bak/f; touch -r d/f bak/f; rm -rf d; cp -a bak d",
     ]);
-}
-
-#[test]
-fn w13_a_commit_moves_head_although_its_objects_are_in_new_folders() {
-    let place = Place::new();
-    place.write("a", "1");
-    let first = commit_all(&place);
-    let daemon = Daemon::start(&place.home);
-    let context = json!({ "session": "s", "root": place.root, "invariants": [head(".", "strict", &first)] });
-    daemon.ask("context.register", &context);
-    assert_eq!(decide(&daemon, "s")["transition"], "resume");
-    place.write("b", "1");
-    commit_all(&place);
-    assert_eq!(cause(&decide(&daemon, "s"), "git_head"), "head_moved");
 }
 
 fn replace(scene: &Scene, text: &str) {
@@ -282,25 +267,6 @@ fn w48_a_copy_that_keeps_times_is_seen() {
         let in_place = format!("{new}; rsync -t --inplace new/f d/f");
         seen_either_way(&[&plain, &in_place]);
     }
-}
-
-#[test]
-fn w54_a_commit_in_a_repository_whose_head_file_never_changes() {
-    let place = Place::new();
-    let mut init = Command::new("git");
-    let init = init.args(["init", "-q", "-b", "main", "--ref-format=reftable"]).current_dir(&place.root);
-    if !init.output().is_ok_and(|output| output.status.success()) {
-        return skipped("this git knows no reftable");
-    }
-    let commit = commit_all(&place);
-    let daemon = Daemon::start(&place.home);
-    let context = json!({ "session": "s", "root": place.root, "invariants": [head(".", "strict", &commit)] });
-    daemon.ask("context.register", &context);
-    assert_eq!(decide(&daemon, "s")["transition"], "resume");
-    commit_all(&place);
-    assert_eq!(cause(&decide(&daemon, "s"), "git_head"), "head_moved");
-    git(&place.root, &["reset", "-q", "--hard", &commit]);
-    assert_eq!(decide(&daemon, "s")["transition"], "resume");
 }
 
 #[test]
