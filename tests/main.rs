@@ -11,6 +11,7 @@ mod harness;
 mod layout;
 mod lies;
 mod readme;
+mod reports;
 mod sim;
 mod store;
 mod transcripts;

@@ -5,7 +5,7 @@ mod decide;
 mod help;
 mod offline;
 mod rescan;
-mod serve;
+pub(crate) mod serve;
 mod watch;
 
 use crate::harness::Place;

@@ -21,14 +21,14 @@ impl Drop for Kept {
 }
 
 /// A daemon in a process of its own.
-pub(super) struct Serving {
+pub(crate) struct Serving {
     child: Kept,
-    pub(super) socket: PathBuf,
+    pub(crate) socket: PathBuf,
     log: PathBuf,
 }
 
 impl Serving {
-    pub(super) fn start(place: &Place, args: &[&str]) -> Self {
+    pub(crate) fn start(place: &Place, args: &[&str]) -> Self {
         Self::start_under(place, args, &[])
     }
 
@@ -53,9 +53,12 @@ impl Serving {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    pub(super) fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(i32::try_from(self.child.0.id()).expect("a pid")).expect("not 0");
-        kill_process(pid, signal).expect("it runs");
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.child.0.id()).expect("a pid")).expect("not 0")
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("it runs");
     }
 
     fn ends(&mut self) -> i32 {
