@@ -7,7 +7,7 @@ use super::operator::{ACK, WORLD};
 use super::oracle::{Claim, Rescan, Verdict, claims, judge};
 use super::sessions::Session;
 use super::trees;
-use crate::harness::{Daemon, PATIENCE};
+use crate::harness::{Daemon, PATIENCE, ask};
 use fastrand::Rng;
 use serde_json::{Value, json};
 use staled::client::Client;
@@ -71,7 +71,7 @@ impl Run {
         let world = place.root.clone();
         head::seed(&world);
         layout::build(&world).expect("the world can be built");
-        let daemon = Daemon::start_with(&place.home, config());
+        let daemon = Daemon::start_with(&place.home, config(about));
         let mut client = daemon.client();
         let places = if about == About::Trees { trees::places() } else { layout::places(&world) };
         let commits = head::commits(&world);
@@ -166,7 +166,7 @@ impl Run {
         let operations: Vec<Operation> = (0..burst).map(|_| choose(self)).collect();
         self.operator.send(&operations);
         self.await_done(operations);
-        let daemon = Daemon::start_with(&self.place.home, config());
+        let daemon = Daemon::start_with(&self.place.home, config(self.about));
         self.client = daemon.client();
         self.daemon = Some(daemon);
         self.note("the daemon started".to_owned());
@@ -293,7 +293,13 @@ impl Run {
     }
 
     /// Says how much was checked.
-    pub(super) fn end(self) {
+    pub(super) fn end(mut self) {
+        if self.about == About::Trees {
+            let status = ask(&mut self.client, "status", &json!({}));
+            let paranoid = &status["paranoid"];
+            assert_eq!(paranoid["differences"], 0, "index and disk differ: {status}");
+            assert!(paranoid["made"].as_u64() > Some(0), "nothing was cross-checked: {status}");
+        }
         let Self { name, seed, begun, counts, .. } = self;
         let seconds = begun.elapsed().as_secs_f32();
         let Counts { operations, answers, fresh, stale, unknown, patience, .. } = counts;
@@ -310,10 +316,11 @@ impl Run {
     }
 }
 
-/// The deadline of `status` is the configured one.
-fn config() -> Config {
+/// The deadline of `status` is the configured one. Decisions about trees are cross-checked by a rescan of their own.
+fn config(about: About) -> Config {
     let mut config = Config::default();
     config.decision.deadline_ms = 10_000;
+    config.verify.paranoid = about == About::Trees;
     config
 }
 

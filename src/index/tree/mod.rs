@@ -116,6 +116,8 @@ pub(super) struct Folder {
     stamp: Option<Stamp>,
     names: Names,
     queued: bool,
+    /// It stands among the urgent ones.
+    hurried: bool,
     ordered: bool,
     /// Why it cannot be told what is in it.
     doubt: Option<Doubt>,
@@ -209,6 +211,7 @@ impl Folder {
             stamp: None,
             names: Names::none(),
             queued: false,
+            hurried: false,
             ordered: false,
             doubt: None,
             doubtful: false,

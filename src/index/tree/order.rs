@@ -96,17 +96,21 @@ impl Grove {
     /// Somebody waits for these trees: their folders pass all others.
     fn hurry(&mut self, trees: &BTreeSet<SourceId>) {
         let wanted = |folder: &Folder| folder.waiting.iter().any(|waiting| trees.contains(&waiting.tree));
-        let hurried = self.folders.iter().filter(|(_, folder)| folder.queued && wanted(folder));
-        self.urgent.extend(hurried.map(|(id, _)| *id));
+        for (&id, folder) in &mut self.folders {
+            if folder.queued && !folder.hurried && wanted(folder) {
+                folder.hurried = true;
+                self.urgent.push_back(id);
+            }
+        }
     }
 
     fn next_queued(&mut self) -> Option<SourceId> {
         loop {
             let id = self.urgent.pop_front().or_else(|| self.later.pop_front())?;
             // One that was hurried stands in both queues, and one that is gone in either.
-            if let Some(folder) = self.folders.get_mut(&id)
-                && std::mem::take(&mut folder.queued)
-            {
+            let Some(folder) = self.folders.get_mut(&id) else { continue };
+            folder.hurried = false;
+            if std::mem::take(&mut folder.queued) {
                 return Some(id);
             }
         }
