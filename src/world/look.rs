@@ -10,6 +10,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, Statx, StatxFlags};
 use rustix::time::ClockId;
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Mutex;
@@ -55,6 +56,11 @@ fn look_once(
     known: Option<&FileFound>,
     options: &LookOptions,
 ) -> rustix::io::Result<Option<Found>> {
+    // The mount is part of a stat, so the filesystem is still one that can be watched. Opening the file would tell no
+    // more, and would be heard by everybody who watches it, ourselves first.
+    if let Some(known) = known.filter(|known| known.canonical == path && has_stat(path, &known.stat)) {
+        return Ok(Some(Found::File(known.clone())));
+    }
     let begun_ns = realtime_ns();
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -67,11 +73,9 @@ fn look_once(
         return Ok(Some(Found::Other { kind: kind.to_owned() }));
     }
     let stat = stat_of(&before);
-    if let Some(known) = known.filter(|known| known.stat == stat && known.canonical == path) {
-        return Ok(Some(Found::File(known.clone())));
-    }
     let _turn = (stat.size > options.big_file_bytes).then(|| BIG_FILE.lock());
-    let Ok(digests) = digest::stream(&file, stat.size, wanted) else {
+    // Not read to its end: a file that grew has another stat afterwards.
+    let Ok(digests) = digest::stream((&file).take(stat.size), stat.size, wanted) else {
         return Ok(Some(Found::Unknown(Doubt::Unreadable)));
     };
     if stat_of(&statx(&file)?) != stat || digests.bytes_read != stat.size {
