@@ -11,11 +11,13 @@ mod marks;
 mod mounts;
 pub mod plain;
 pub mod probe;
+mod queue;
 mod roots;
 pub mod route;
 mod scrub;
 mod verify;
 mod watch;
+mod way;
 
 pub use marks::Batch;
 pub use verify::head_found;
@@ -137,6 +139,17 @@ impl World {
             let unused = self.board.marks().unfollow(source);
             self.arms.disarm(&unused);
         }
+    }
+
+    /// Has looks at these sources, where any are waiting, pass all others.
+    pub fn hurry(&self, sources: &[SourceId]) {
+        self.verifiers.hurry(sources);
+    }
+
+    /// How many answers there are to take, when there is nothing else to take.
+    #[must_use]
+    pub fn answers_alone(&self) -> Option<usize> {
+        self.board.marks().answers_alone()
     }
 
     /// Makes a cookie. When it is among a batch's, everything that happened before this call has been taken. Mounts send

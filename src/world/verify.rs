@@ -7,13 +7,14 @@ use super::listing::{self, Armed};
 use super::look::{LookOptions, is_unwatchable, look};
 use super::marks::Bound;
 use super::probe::git;
+use super::queue::{Queue, is_quick};
 use super::roots;
 use super::route::{End, Route, resolve_all};
 use super::watch::{Arms, Board, Unarmed};
 use crate::index::found::{Found, Inode};
 use crate::index::freshness::Doubt;
-use crate::index::{Check, Depth, KeyKind, Looked, Settled, SourceId, Stamp};
-use std::collections::{HashMap, HashSet, VecDeque};
+use crate::index::{Check, Depth, KeyKind, Looked, Settled, SourceId};
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,67 +22,20 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// How often a path that will not hold still is resolved before its source counts as unsettled.
 const TRIES: usize = 8;
 
-/// Checks wait here, those that somebody is waiting for first. A source waits with its latest check only, and never
-/// has two verifiers at it: the slower one would bind the source to where its path led a while ago, and what then
-/// happened where it leads now would mark nobody.
-#[derive(Default)]
-struct Queue {
-    latest: HashMap<SourceId, Check>,
-    urgent: VecDeque<SourceId>,
-    later: VecDeque<SourceId>,
-    busy: HashMap<SourceId, Stamp>,
-    closed: bool,
-}
-
-impl Queue {
-    fn add(&mut self, check: Check, urgent: bool) {
-        let source = check.source;
-        if self.busy.get(&source).is_some_and(|&stamp| stamp >= check.stamp) {
-            return;
-        }
-        let waits = self.latest.contains_key(&source);
-        if self.latest.get(&source).is_none_or(|held| held.stamp < check.stamp) {
-            self.latest.insert(source, check);
-        }
-        if urgent {
-            self.urgent.push_back(source);
-        } else if !waits {
-            self.later.push_back(source);
-        }
-    }
-
-    fn begin(&mut self) -> Option<Check> {
-        loop {
-            let source = self.urgent.pop_front().or_else(|| self.later.pop_front())?;
-            if self.busy.contains_key(&source) {
-                continue;
-            }
-            if let Some(check) = self.latest.remove(&source) {
-                self.busy.insert(source, check.stamp);
-                return Some(check);
-            }
-        }
-    }
-
-    /// A check that came while its source was busy is the next.
-    fn end(&mut self, source: SourceId) {
-        self.busy.remove(&source);
-        if self.latest.contains_key(&source) {
-            self.urgent.push_front(source);
-        }
-    }
-}
+/// How many checks one verifier takes beside the first.
+const TOGETHER_MAX: usize = 63;
 
 pub(super) struct Verifiers {
     shared: Arc<Shared>,
 }
 
-struct Shared {
+pub(super) struct Shared {
     queue: Mutex<Queue>,
     ready: Condvar,
-    board: Arc<Board>,
-    arms: Arc<Arms>,
-    options: LookOptions,
+    pub(super) board: Arc<Board>,
+    pub(super) arms: Arc<Arms>,
+    pub(super) options: LookOptions,
+    threads: usize,
 }
 
 impl Verifiers {
@@ -97,6 +51,7 @@ impl Verifiers {
             board: Arc::clone(board),
             arms: Arc::clone(arms),
             options: options.clone(),
+            threads: threads.max(1),
         });
         for number in 0..threads.max(1) {
             let shared = Arc::clone(&shared);
@@ -112,6 +67,11 @@ impl Verifiers {
         }
         drop(queue);
         self.shared.ready.notify_all();
+    }
+
+    pub(super) fn hurry(&self, sources: &[SourceId]) {
+        let mut queue = self.shared.lock();
+        sources.iter().for_each(|&source| queue.hurry(source));
     }
 }
 
@@ -129,33 +89,51 @@ impl Shared {
     }
 
     fn run(&self) {
-        while let Some(check) = self.next() {
-            let answered = catch_unwind(AssertUnwindSafe(|| self.answer(&check)));
-            let found = answered.unwrap_or_else(|_| {
-                tracing::error!(path = %check.key.path.display(), "a verifier failed on this source");
-                Found::Unknown(Doubt::Unsettled).into()
-            });
-            let answer = Settled { source: check.source, stamp: check.stamp, found };
-            self.board.note(|marks| marks.answer(answer));
-            self.lock().end(check.source);
+        while let Some(checks) = self.next() {
+            self.answer_all(checks);
         }
     }
 
-    fn next(&self) -> Option<Check> {
+    /// Answers one check, in whichever way, and is done with it.
+    pub(super) fn conclude(&self, check: &Check, answer: impl FnOnce() -> Looked) {
+        let answered = catch_unwind(AssertUnwindSafe(answer));
+        let found = answered.unwrap_or_else(|_| {
+            tracing::error!(path = %check.key.path.display(), "a verifier failed on this source");
+            Found::Unknown(Doubt::Unsettled).into()
+        });
+        let answer = Settled { source: check.source, stamp: check.stamp, found };
+        self.board.note(|marks| marks.answer(answer));
+        self.lock().end(check.source);
+    }
+
+    /// Others may answer these.
+    pub(super) fn give_back(&self, checks: impl Iterator<Item = Check>) {
+        let mut queue = self.lock();
+        checks.for_each(|check| queue.give_back(check));
+        drop(queue);
+        self.ready.notify_all();
+    }
+
+    fn next(&self) -> Option<Vec<Check>> {
         let mut queue = self.lock();
         loop {
             if queue.closed {
                 return None;
             }
-            let next = queue.begin();
-            if next.is_some() {
-                return next;
+            let urgent = !queue.urgent.is_empty();
+            if let Some(check) = queue.begin() {
+                // A fair share: the others are not to stand idle while one of them has all the work.
+                let share = (queue.latest.len() / self.threads).min(TOGETHER_MAX);
+                let share = if is_quick(&check) { share } else { 0 };
+                let mut checks = vec![check];
+                checks.extend(std::iter::from_fn(|| queue.begin_beside(urgent)).take(share));
+                return Some(checks);
             }
             queue = self.ready.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    fn answer(&self, check: &Check) -> Looked {
+    pub(super) fn answer(&self, check: &Check) -> Looked {
         if check.depth == Depth::Bytes && check.key.kind == KeyKind::Path {
             // An arm that failed or was lost is renewed below before anything is believed.
             let end = self.board.marks().armed_end(check.source);
@@ -164,7 +142,12 @@ impl Shared {
             }
         }
         for _ in 0..TRIES {
-            match self.try_answer(check) {
+            let answered = match self.try_along_a_way(check) {
+                Ok(None) => self.try_answer(check),
+                Ok(Some(found)) => Ok(found.into()),
+                Err(unarmed) => Err(unarmed),
+            };
+            match answered {
                 Ok(found) => return found,
                 Err(Unarmed::Never(doubt)) => return Found::Unknown(doubt).into(),
                 Err(Unarmed::Moved) => {}
