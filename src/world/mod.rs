@@ -6,6 +6,7 @@
 pub mod digest;
 pub mod look;
 mod cookie;
+mod eyes;
 mod filesystem;
 mod listing;
 mod marks;
@@ -13,20 +14,23 @@ mod mounts;
 mod opening;
 pub mod plain;
 pub mod probe;
+mod queue;
 mod roots;
 pub mod route;
 mod scrub;
 mod verify;
 mod watch;
+mod way;
 
+pub use eyes::head_found;
 pub use marks::Batch;
-pub use verify::head_found;
 pub use watch::Wake;
 
 use crate::index::found::{Found, Inode};
 use crate::index::freshness::Doubt;
 use crate::index::{Check, Depth, KeyKind, Looked, SourceId};
 use cookie::{Cookies, Dividers};
+use eyes::Eyes;
 use look::LookOptions;
 use mounts::Mounts;
 use route::{End, resolve};
@@ -34,7 +38,7 @@ use scrub::Scrubber;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use verify::{Eyes, Verifiers};
+use verify::Verifiers;
 use watch::{Arms, Board};
 
 /// What changes how the world is looked at.
@@ -155,6 +159,17 @@ impl World {
             let unused = self.board.marks().unfollow(source);
             self.arms.disarm(&unused);
         }
+    }
+
+    /// Has looks at these sources, where any are waiting, pass all others.
+    pub fn hurry(&self, sources: &[SourceId]) {
+        self.verifiers.hurry(sources);
+    }
+
+    /// How many answers there are to take, when there is nothing else to take.
+    #[must_use]
+    pub fn answers_alone(&self) -> Option<usize> {
+        self.board.marks().answers_alone()
     }
 
     /// Makes a cookie. When it is among a batch's, everything that happened before this call has been taken. Mounts send
