@@ -155,8 +155,10 @@ fn look_once(
         return Ok(Some(Found::Unknown(Doubt::LiveWriter)));
     }
     let _turn = (stat.size > options.big_file_bytes).then(|| BIG_FILE.lock());
-    // Not read to its end: a file that grew has another stat afterwards.
-    let Ok(digests) = digest::stream((&file).take(stat.size), stat.size, wanted) else {
+    // Not read to its end: a file that grew has another stat afterwards. Where nothing is reported sizes need not be true
+    // either (all of /proc is empty by its stat), and one byte more says so.
+    let bytes_max = stat.size.saturating_add(u64::from(silent));
+    let Ok(digests) = digest::stream((&file).take(bytes_max), stat.size, wanted) else {
         return Ok(Some(Found::Unknown(Doubt::Unreadable)));
     };
     if stat_of(&statx(&file)?) != stat || digests.bytes_read != stat.size {
