@@ -14,7 +14,7 @@ const DOORS: [(&str, &[&str]); 21] = [
     ("blake3", &["index", "world"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
-    ("flate2", &["agent"]),
+    ("flate2", &["world", "agent"]),
     ("ignore", &["index"]),
     ("jiff", &["protocol"]),
     ("notify", &["world"]),

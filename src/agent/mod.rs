@@ -7,10 +7,13 @@
 //! Deliberately absent: the clock, and any judgement. Whether a belief still holds is for the daemon to find out; the
 //! disk that the transcript speaks of is read in one file, [`context`], which says what for.
 
+pub mod asked;
 pub mod claude_code;
+mod command;
 pub mod context;
 mod line_ends;
 pub mod rebase;
+mod shell;
 mod spelling;
 pub mod transcript;
 

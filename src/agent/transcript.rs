@@ -3,6 +3,7 @@
 //! File contents are carried, because only the caller can compare them with a disk that spells line ends otherwise, or
 //! write them back; they are never printed, not even by `Debug`.
 
+pub use super::asked::{Asked, Question, Unasked};
 use crate::session::digest::Digest;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -47,6 +48,12 @@ pub struct Transcript {
     pub counts: Counts,
     /// One entry for each path, in the order of first appearance.
     pub entries: Vec<Entry>,
+    /// Searches and commands that were answered, in the order of the last answer to each.
+    pub asked: Vec<Asked>,
+    /// The line of the last change that the agent made to a file.
+    pub last_edit: Option<u64>,
+    /// What was asked and is not among `asked`.
+    pub unasked: Unasked,
     /// Absolute paths that a search named; the agent saw their names, not what is in them.
     pub mentioned: Vec<PathBuf>,
     /// Where the last line starts when it is not complete yet, in bytes of the unpacked text.
@@ -134,8 +141,18 @@ impl fmt::Debug for Knowledge {
     }
 }
 
+/// Text that was shown; never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Content(pub Vec<u8>);
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
 /// Some consecutive lines of a file. A file that ends in a line feed has one more, empty, line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Range {
     /// The first line, counted from 1.
     pub start: u64,
@@ -145,6 +162,8 @@ pub struct Range {
     pub digest: Digest,
     /// How many lines the file had.
     pub total: u64,
+    /// The lines as the agent was shown them.
+    pub content: Content,
 }
 
 impl Range {

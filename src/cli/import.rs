@@ -32,9 +32,13 @@ Example:
   staled import claude-code ~/.claude/projects/-home-alice-app/5f2c….jsonl --root ~/app
   staled import claude-code session.jsonl.gz --root /tmp/replay --rebuild
 
-What the agent saw is the baseline, never what is on the disk now: a file that differs is stale from
-the start. A file that the transcript shows only in part takes what is on the disk as its baseline, and
-so do HEAD and the lockfiles in DIR, which no agent reads and every agent relies on.
+What the agent saw is the baseline, never what is on the disk now: a file that differs, or lines of one,
+are stale from the start. What a search found and what a command printed is not kept: the tree as it is
+now is their baseline, and they are never critical. What is on the disk is also the baseline of HEAD and
+the lockfiles in DIR, which no agent reads and every agent relies on.
+
+Commands that wrote something are no results; those that ask the network, or a program that is not known,
+rest on nothing that can be watched, and are stale from the start.
 
 Importing a session again replaces what was registered under its name.")]
 struct ImportArgs {
@@ -131,11 +135,15 @@ fn register(transcript: &Transcript, imported: &Imported, shell: &mut Shell) -> 
     let answer = shell.client()?.ask("context.register", &imported.context)?;
     let answer = super::shell::parse(&answer)?;
     if shell.json {
-        let counts = &transcript.counts;
+        let (counts, asked) = (&transcript.counts, imported.counts);
         let said = json!({
             "session": answer["session"],
             "lines": counts.lines,
             "unparsable": counts.unparsable,
+            "searches": asked.searches,
+            "commands": asked.commands,
+            "volatile": asked.volatile,
+            "left_out": asked.left_out,
             "results": answer["results"],
             "invariants": answer["invariants"],
             "notes": imported.notes,

@@ -93,7 +93,7 @@ fn rescan(
     let results = claims.iter().filter_map(|claim| {
         let seen = claim.row.baseline.seen().filter(|_| !claim.row.refuted)?.clone();
         let (id, source) = (claim.row.no.0.to_string(), claim.row.source.clone());
-        Some(Belief { id, tool: None, critical: false, captured_at: None, source, seen })
+        Some(Belief { id, tool: None, critical: false, captured_at: None, source, seen, lf: None })
     });
     let update = Update { root: Some(root), results: results.collect(), ..Update::of(name) };
     let mut index = Index::open(Memory::default(), "disk")?;

@@ -100,7 +100,7 @@ pub(super) fn valid(view: &View, fork_blocked: bool) -> Reason {
     };
     for line in view.lines.iter().filter(|line| line.freshness == Freshness::Fresh && line.now.is_some()) {
         let (was, now) = (short(line.was.as_deref()), short(line.now.as_deref()));
-        held = format!("{held}; {} moved ({was} → {now}) without touching them", line.id);
+        held = format!("{held}; {} moved ({was} → {now}){}", line.id, between(line));
     }
     if fork_blocked {
         let text = format!("{held}; the hypotheses share mutable state, so they are not run in parallel.");
@@ -149,8 +149,11 @@ pub fn sentence(line: &Line) -> String {
                 None => format!("{label} was renamed"),
             },
             Cause::Appeared => format!("{label} exists now"),
+            Cause::KindChanged if matches!(line.source, Source::SqliteSchema { .. }) => {
+                format!("{label} is no longer a database ({now})")
+            }
             Cause::KindChanged => format!("{label} is no longer a file ({now})"),
-            Cause::HeadMoved => format!("HEAD moved ({was} → {now})"),
+            Cause::HeadMoved => format!("HEAD moved ({was} → {now}){}", between(line)),
             Cause::Volatile => format!("{label} cannot be verified"),
             Cause::Refuted => format!("{label} failed when it was used"),
         },
@@ -160,6 +163,22 @@ pub fn sentence(line: &Line) -> String {
             format!("{what} cannot be verified ({}{help})", doubt.word())
         }
     }
+}
+
+/// What lies between two commits, as the end of a clause.
+fn between(line: &Line) -> String {
+    let Some(moved) = &line.detail.moved else { return String::new() };
+    let Some(number) = moved.number else {
+        return ", and which paths differ is not known, for a commit is not in the repository".to_owned();
+    };
+    let least = if moved.more { "at least " } else { "" };
+    let paths = if number == 1 { "path differs" } else { "paths differ" };
+    let among = match (moved.rows, moved.ids.first()) {
+        (1, Some(id)) => format!("{id} of this session among them"),
+        (rows, Some(id)) => format!("{id} and {} more of this session among them", rows - 1),
+        _ => "none of this session's sources among them".to_owned(),
+    };
+    format!(", where {least}{number} {paths}, {among}")
 }
 
 /// What changed below a folder: its first path, and how many there are.

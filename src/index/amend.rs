@@ -39,6 +39,7 @@ impl<S: Storage> Index<S> {
             let seen = adopted.iter().find(|(role, id, _)| *role == row.role && *id == row.id);
             if let (Baseline::Awaited | Baseline::Missed, Some((_, _, seen))) = (&row.baseline, seen) {
                 row.baseline = Baseline::Registration(seen.clone());
+                row.lf = None;
             }
             row.ever_fresh |= fresh.contains(&(row.role, row.id.clone()));
             self.shelf.put_row(session, row)?;
@@ -71,9 +72,9 @@ impl<S: Storage> Index<S> {
             let baseline = Baseline::Client(Seen::Digest(digest));
             // The agent wrote it, so it was there: whatever differs later changed since, and was not born so.
             let acknowledged =
-                Row { baseline, refuted: false, ever_fresh: true, captured_at: Some(at), ..row };
+                Row { baseline, lf: None, refuted: false, ever_fresh: true, captured_at: Some(at), ..row };
             self.shelf.put_row(session, acknowledged)?;
-            let check = self.suspect(source, &state, Depth::Bytes);
+            let check = self.suspect(source, &state, Depth::Bytes)?;
             checks.get_or_insert_with(Vec::new).push(check);
         }
         self.clock.tick += 1;

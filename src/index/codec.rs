@@ -4,6 +4,7 @@
 use super::clock::Clock;
 use super::found::{FileFound, Found, Inode, LinesFound, Stat, TreeFound};
 use super::freshness::{Cause, Doubt, Freshness};
+use super::moved::HeadMoved;
 use super::pack::{Pack, pack_bytes, pack_enum, pack_struct, take, unpack_bytes};
 use super::row::{Baseline, Changed, Detail, Mark, Role, Row, RowNo, SessionNo};
 use super::storage::{SourceState, StoredFact, StoredHead, Summary};
@@ -54,8 +55,8 @@ pack_enum!(Found {
 });
 pack_struct!(Stat { dev, ino, size, mode, mtime_ns, ctime_ns, mount });
 pack_struct!(Inode { dev, ino });
-pack_struct!(FileFound { digest, also, stat, racy, canonical });
-pack_struct!(LinesFound { digest, elsewhere, canonical });
+pack_struct!(FileFound { digest, also, lf, stat, racy, canonical });
+pack_struct!(LinesFound { digest, elsewhere, sought, canonical });
 pack_struct!(TreeFound { digest, members, version });
 pack_struct!(SourceKey { kind, path });
 pack_struct!(SourceState { key, found, readers, wanted, version });
@@ -72,6 +73,7 @@ pack_struct!(Row {
     source,
     source_id,
     baseline,
+    lf,
     ever_fresh,
     refuted,
     as_of,
@@ -79,7 +81,8 @@ pack_struct!(Row {
     input_of,
 });
 pack_struct!(Mark { freshness, now, since, detail });
-pack_struct!(Detail { changed, input, start_line, eol_only });
+pack_struct!(Detail { changed, input, start_line, eol_only, moved });
+pack_struct!(HeadMoved { branch, number, more, rows, ids });
 pack_struct!(Changed { number, paths });
 pack_struct!(Goal { statement, branchable, shares_mutable_state, hypotheses });
 pack_struct!(StoredFact { id, statement, evidence, sources, rows });

@@ -73,10 +73,12 @@ pub enum Found {
 /// Lines of a regular file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinesFound {
-    /// BLAKE3 of the lines, joined by line feeds, without one after the last.
-    pub digest: Digest,
+    /// BLAKE3 of the lines, joined by line feeds, without one after the last; `None` when the file ends before them.
+    pub digest: Option<Digest>,
     /// Where texts that readers saw stand instead: their digests, with the first line of each.
     pub elsewhere: Vec<(Digest, u64)>,
+    /// The texts that were looked for elsewhere, found or not.
+    pub sought: Vec<Digest>,
     /// Where the path led, symlinks resolved.
     pub canonical: PathBuf,
 }
@@ -99,6 +101,8 @@ pub struct FileFound {
     pub digest: Digest,
     /// Its digest in every other algorithm that a reader speaks.
     pub also: Vec<Digest>,
+    /// BLAKE3 of its bytes with every CR LF read as LF; `None` when it has no CR LF.
+    pub lf: Option<Digest>,
     /// Its stat, the same before and after the reading.
     pub stat: Stat,
     /// The stat may not be trusted later: the file may have changed again within the clock's granularity.
@@ -116,6 +120,12 @@ impl Found {
 }
 
 impl FileFound {
+    /// BLAKE3 of its bytes with every CR LF read as LF.
+    #[must_use]
+    pub fn lf_digest(&self) -> Digest {
+        self.lf.unwrap_or(self.digest)
+    }
+
     /// The file's digest in the given algorithm, if it was computed.
     #[must_use]
     pub fn digest_in(&self, algorithm: Algorithm) -> Option<Digest> {

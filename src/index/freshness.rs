@@ -199,7 +199,7 @@ fn differs(row: &Row, found: &Found, cause: Cause) -> Freshness {
 pub fn same(seen: &Seen, found: &Found) -> bool {
     match (seen, found) {
         (Seen::Digest(seen), Found::File(file)) => file.digest_in(seen.algorithm()) == Some(*seen),
-        (Seen::Digest(seen), Found::Lines(lines)) => lines.digest == *seen,
+        (Seen::Digest(seen), Found::Lines(lines)) => lines.digest == Some(*seen),
         (Seen::Digest(seen), Found::Schema(digest)) => digest == seen,
         (Seen::Digest(seen), Found::Tree(tree)) => tree.digest == *seen,
         (Seen::Commit(seen), Found::Head { commit, .. }) => seen == commit,
@@ -214,7 +214,9 @@ pub fn adopt(source: &Source, found: &Found) -> Baseline {
     let seen = match (source, found) {
         (Source::File { .. } | Source::Lockfile { .. }, Found::File(file)) => Seen::Digest(file.digest),
         (Source::GitHead { .. }, Found::Head { commit, .. }) => Seen::Commit(*commit),
-        (Source::Lines { .. }, Found::Lines(lines)) => Seen::Digest(lines.digest),
+        (Source::Lines { .. }, Found::Lines(LinesFound { digest: Some(digest), .. })) => {
+            Seen::Digest(*digest)
+        }
         (Source::SqliteSchema { .. }, Found::Schema(digest)) => Seen::Digest(*digest),
         (Source::Tree { .. }, Found::Tree(tree)) => Seen::Digest(tree.digest),
         _ => return Baseline::Missed,

@@ -12,6 +12,7 @@ pub mod found;
 pub mod freshness;
 pub mod pack;
 mod amend;
+pub mod moved;
 mod register;
 pub mod row;
 pub mod scrub;
@@ -30,11 +31,13 @@ pub use codec::FORMAT;
 pub use register::{Refutation, RegisterError, Registered};
 
 use crate::session::SessionId;
+use crate::session::context::Seen;
 use crate::session::digest::Algorithm;
 use crate::session::source::{Filter, LineRange};
 use clock::Clock;
 use found::{FileFound, Found};
 use freshness::Freshness;
+use moved::HeadLook;
 use row::{Mark, RowNo, SessionNo};
 use shelf::{Shelf, source_key};
 use std::collections::{BTreeMap, HashMap};
@@ -100,6 +103,9 @@ pub struct Check {
     pub depth: Depth,
     /// Algorithms wanted beside BLAKE3.
     pub wanted: Vec<Algorithm>,
+    /// What readers saw, where the look must know it: it tells where the same lines stand now, and what lies between two
+    /// commits.
+    pub sought: Vec<Seen>,
     /// A reading that an equal stat may confirm: one from before a restart, or, where somebody only opened the file,
     /// the one in force.
     pub known: Option<FileFound>,
@@ -125,6 +131,8 @@ pub struct Settled {
 pub enum Looked {
     /// What stands at the source.
     Found(Found),
+    /// HEAD, compared with what readers saw.
+    Head(Box<HeadLook>),
     /// Where a tree is rooted; what it holds, its folders say.
     Root(Root),
     /// What is in a folder.
@@ -137,6 +145,7 @@ impl Looked {
     pub fn is_unsure(&self) -> bool {
         match self {
             Self::Found(found) => matches!(found, Found::Unknown(_)),
+            Self::Head(look) => matches!(look.found, Found::Unknown(_)),
             Self::Root(_) => false,
             Self::Listing(listing) => {
                 listing.entries.iter().flat_map(|(_, entry)| entry).any(|entry| entry.doubt.is_some())
@@ -189,6 +198,8 @@ pub struct Index<S> {
     pending: HashMap<SourceId, Pending>,
     suspects: HashMap<SessionNo, u32>,
     grove: Grove,
+    /// The look at HEAD that is being applied, under its source's own path.
+    head_look: Option<(PathBuf, HeadLook)>,
     totals: Totals,
     next: Next,
     /// Numbers of sources below this are taken on disk.
@@ -243,6 +254,7 @@ impl<S: Storage> Index<S> {
             pending: HashMap::new(),
             suspects: HashMap::new(),
             grove: Grove::default(),
+            head_look: None,
             awake: false,
         })
     }
@@ -319,7 +331,7 @@ impl<S: Storage> Index<S> {
         let mut checks = Vec::new();
         for (source, depth) in moved {
             if let Some(state) = self.shelf.get::<SourceState>(Table::Sources, &source_key(source))? {
-                checks.push(self.suspect(source, &state, depth));
+                checks.push(self.suspect(source, &state, depth)?);
                 if self.grove.trees.contains_key(&source) {
                     self.stir_doubtful(source)?;
                 }
@@ -328,7 +340,12 @@ impl<S: Storage> Index<S> {
         Ok(checks)
     }
 
-    fn suspect(&mut self, source: SourceId, state: &SourceState, depth: Depth) -> Check {
+    fn suspect(
+        &mut self,
+        source: SourceId,
+        state: &SourceState,
+        depth: Depth,
+    ) -> Result<Check, StorageError> {
         self.stamp += 1;
         let stamp = Stamp(self.stamp);
         let depth = match self.pending.get(&source) {
@@ -343,7 +360,37 @@ impl<S: Storage> Index<S> {
             }
         };
         self.pending.insert(source, Pending { stamp, depth });
-        check_of(source, state, Pending { stamp, depth })
+        self.check(source, state, Pending { stamp, depth })
+    }
+
+    fn check(&self, source: SourceId, state: &SourceState, pending: Pending) -> Result<Check, StorageError> {
+        let Pending { stamp, depth } = pending;
+        let (key, wanted, sought) = (state.key.clone(), state.wanted.clone(), self.sought(state)?);
+        let known = match &state.found {
+            Some(Found::File(file)) if depth == Depth::Opened => {
+                wanted.iter().all(|&algorithm| file.digest_in(algorithm).is_some()).then(|| file.clone())
+            }
+            _ => None,
+        };
+        let moved = match &state.found {
+            Some(Found::Renamed { to, .. }) => Some(to.clone()),
+            _ => None,
+        };
+        Ok(Check { source, stamp, key, depth, wanted, sought, known, moved, order: None })
+    }
+
+    /// What readers saw, each once.
+    fn sought(&self, state: &SourceState) -> Result<Vec<Seen>, StorageError> {
+        let mut sought = Vec::new();
+        if !matches!(state.key.kind, KeyKind::Lines(_) | KeyKind::Head) {
+            return Ok(sought);
+        }
+        for &(session, no) in &state.readers {
+            let row = self.shelf.peek(session, no)?;
+            let seen = row.and_then(|row| row.baseline.seen().cloned());
+            sought.extend(seen.filter(|seen| !sought.contains(seen)));
+        }
+        Ok(sought)
     }
 
     /// Events were, or may have been, lost: a new epoch begins and everything is suspect.
@@ -356,7 +403,7 @@ impl<S: Storage> Index<S> {
             if state.key.kind == KeyKind::Folder {
                 self.stir_folder(source, Names::all(true))?;
             } else {
-                checks.push(self.suspect(source, &state, Depth::Names));
+                checks.push(self.suspect(source, &state, Depth::Names)?);
             }
         }
         Ok(checks)
@@ -373,7 +420,7 @@ impl<S: Storage> Index<S> {
         let Some(state) = self.shelf.get::<SourceState>(Table::Sources, &source_key(source))? else {
             return Ok(None);
         };
-        Ok(Some(check_of(source, &state, *pending)))
+        self.check(source, &state, *pending).map(Some)
     }
 
     /// The sources that a session rests on.
@@ -417,28 +464,16 @@ impl<S: Storage> Index<S> {
         Ok(doubts)
     }
 
+    fn source_state(&self, source: SourceId) -> Result<SourceState, StorageError> {
+        self.shelf.must(Table::Sources, &source_key(source))
+    }
+
     /// How many sources somebody rests on.
     pub fn sources_len(&self) -> Result<usize, StorageError> {
         let mut len = 0;
         self.shelf.storage.scan(Table::Sources, &[], &mut |_, _| len += 1)?;
         Ok(len)
     }
-}
-
-fn check_of(source: SourceId, state: &SourceState, pending: Pending) -> Check {
-    let Pending { stamp, depth } = pending;
-    let (key, wanted) = (state.key.clone(), state.wanted.clone());
-    let known = match &state.found {
-        Some(Found::File(file)) if depth == Depth::Opened => {
-            wanted.iter().all(|&algorithm| file.digest_in(algorithm).is_some()).then(|| file.clone())
-        }
-        _ => None,
-    };
-    let moved = match &state.found {
-        Some(Found::Renamed { to, .. }) => Some(to.clone()),
-        _ => None,
-    };
-    Check { source, stamp, key, depth, wanted, known, moved, order: None }
 }
 
 fn id_of(key: &[u8]) -> Option<SourceId> {

@@ -2,7 +2,9 @@
 
 use super::SourceId;
 use super::freshness::Freshness;
+use super::moved::HeadMoved;
 use crate::session::context::Seen;
+use crate::session::digest::Digest;
 use crate::session::moment::Moment;
 use crate::session::source::Source;
 use std::path::PathBuf;
@@ -73,6 +75,8 @@ pub struct Row {
     pub source_id: Option<SourceId>,
     /// What it is compared with.
     pub baseline: Baseline,
+    /// BLAKE3 of what it is compared with, every CR LF read as LF; `None` while nobody has told.
+    pub lf: Option<Digest>,
     /// It was verified equal at least once since it was registered.
     pub ever_fresh: bool,
     /// A client said that it failed in use.
@@ -128,6 +132,8 @@ pub struct Detail {
     pub start_line: Option<u64>,
     /// Only line ends differ.
     pub eol_only: bool,
+    /// What lies between the commit that was seen and HEAD.
+    pub moved: Option<HeadMoved>,
 }
 
 /// What changed in a tree.

@@ -2,11 +2,13 @@
 
 use super::found::Found;
 use super::freshness::{self, Doubt, Freshness, adopt, judge};
+use super::moved::HeadMoved;
 use super::row::{Baseline, Detail, Mark, Role, Row, RowNo, SessionNo};
 use super::shelf::{mark_key, source_key};
 use super::storage::{SourceState, Storage, StorageError, Summary, Table};
 use super::{Change, Index, Looked, Outcome, Settled, view};
 use crate::session::context::Seen;
+use crate::session::digest::Digest;
 use crate::session::moment::Moment;
 
 impl<S: Storage> Index<S> {
@@ -39,12 +41,22 @@ impl<S: Storage> Index<S> {
         if self.grove.trees.contains_key(&answer.source) {
             return self.rooted(answer.source, answer.found, at, outcome);
         }
-        let Looked::Found(found) = answer.found else { return Ok(()) };
         let key = source_key(answer.source);
         let mut state: SourceState = self.shelf.must(Table::Sources, &key)?;
+        self.head_look = None;
+        let found = match answer.found {
+            Looked::Found(found) => found,
+            Looked::Head(look) => {
+                let found = look.found.clone();
+                self.head_look = Some((state.key.path.clone(), *look));
+                found
+            }
+            Looked::Root(_) | Looked::Listing(_) => return Ok(()),
+        };
         for &(session, row) in &state.readers {
             self.judge_row(session, row, &found, at, outcome)?;
         }
+        self.head_look = None;
         if state.found.as_ref() != Some(&found) {
             state.found = Some(found);
             self.shelf.put(Table::Sources, &key, &state)?;
@@ -77,14 +89,18 @@ impl<S: Storage> Index<S> {
         let Some(row) = self.shelf.held_row(session, no)? else { return Ok(()) };
         let awaited = row.baseline == Baseline::Awaited;
         let mut freshness = judge(row, found);
-        if awaited || (freshness == Freshness::Fresh && !row.ever_fresh) {
+        let lf = lf_of(found).filter(|_| row.lf.is_none());
+        if awaited || (freshness == Freshness::Fresh && (!row.ever_fresh || lf.is_some())) {
             let mut row = row.clone();
             if awaited {
                 row.baseline = adopt(&row.source, found);
                 freshness = judge(&row, found);
                 outcome.adopted.push((session, no));
             }
-            row.ever_fresh |= freshness == Freshness::Fresh;
+            if freshness == Freshness::Fresh {
+                row.ever_fresh = true;
+                row.lf = row.lf.or(lf);
+            }
             if let (Freshness::Fresh, Found::Tree(tree)) = (freshness, found) {
                 row.as_of = Some(tree.version);
                 self.grove.speak(row.source_id, tree.version);
@@ -92,7 +108,8 @@ impl<S: Storage> Index<S> {
             self.shelf.put_row(session, row)?;
         }
         let Some(row) = self.shelf.held_row(session, no)?.cloned() else { return Ok(()) };
-        let (freshness, detail) = self.detail(&row, freshness, Some(found));
+        let (freshness, mut detail) = self.detail(&row, freshness, Some(found));
+        detail.moved = self.head_moved(session, &row, found)?;
         self.mark(session, no, (freshness, detail), Some(found), at, outcome)
     }
 
@@ -115,7 +132,11 @@ impl<S: Storage> Index<S> {
         let new = match (new, &old) {
             // The same finding again is no news: `since` stays.
             (Some(new), Some(old)) if new.freshness == old.freshness && new.now == old.now => {
-                Some(Mark { since: old.since, ..new })
+                // Commits are compared by a look, and this may be a judgement without one, or a look that came when a
+                // commit was gone: two commits that were compared once differ in the same paths for ever.
+                let told = |moved: &HeadMoved| moved.number.is_some() || old.detail.moved.is_none();
+                let moved = new.detail.moved.filter(told).or_else(|| old.detail.moved.clone());
+                Some(Mark { since: old.since, detail: Detail { moved, ..new.detail }, ..new })
             }
             (new, _) => new,
         };
@@ -170,6 +191,14 @@ impl Summary {
         if row.critical && mark.freshness != Freshness::Fresh {
             step(&mut self.critical);
         }
+    }
+}
+
+/// The digest of a file's text whichever way its lines end.
+fn lf_of(found: &Found) -> Option<Digest> {
+    match found {
+        Found::File(file) => Some(file.lf_digest()),
+        _ => None,
     }
 }
 

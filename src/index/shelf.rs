@@ -8,7 +8,7 @@ use super::SourceId;
 use super::pack::{self, Pack};
 use super::row::{Row, RowNo, SessionNo};
 use super::storage::{CHUNK, Storage, StorageError, Summary, Table};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 pub(super) struct Shelf<S> {
     pub(super) storage: S,
@@ -94,6 +94,23 @@ impl<S: Storage> Shelf<S> {
     /// One row, to be read or changed within this step.
     pub(super) fn held_row(&mut self, session: SessionNo, row: RowNo) -> Result<Option<&Row>, StorageError> {
         Ok(self.hold(session, row)?.rows.iter().find(|found| found.no == row))
+    }
+
+    /// One row as this step has made it so far, held or stored.
+    pub(super) fn peek(&self, session: SessionNo, row: RowNo) -> Result<Option<Row>, StorageError> {
+        match self.held.get(&chunk_key(session, row)) {
+            Some(held) => Ok(held.rows.iter().find(|found| found.no == row).cloned()),
+            None => self.row(session, row),
+        }
+    }
+
+    /// All rows of a session as this step has made them so far.
+    pub(super) fn peek_rows(&self, session: SessionNo) -> Result<Vec<Row>, StorageError> {
+        let stored: Vec<(Vec<u8>, Vec<Row>)> = self.list(Table::Rows, &session.0.to_be_bytes())?;
+        let mut chunks: BTreeMap<Vec<u8>, Vec<Row>> = stored.into_iter().collect();
+        let held = self.held.iter().filter(|(key, _)| key.starts_with(&session.0.to_be_bytes()));
+        chunks.extend(held.map(|(key, held)| (key.to_vec(), held.rows.clone())));
+        Ok(chunks.into_values().flatten().collect())
     }
 
     /// Replaces or adds one row.

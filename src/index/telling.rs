@@ -59,7 +59,20 @@ impl<S: Storage> Step<'_, S> {
         let used: HashSet<RowNo> = head.facts.iter().flat_map(|fact| fact.rows.iter().copied()).collect();
         self.remove(&mut rows, |row| row.role == Role::Tracked && !used.contains(&row.no))?;
         self.name_tracked(&mut rows)?;
+        self.compare_heads(&rows)?;
         self.index.shelf.put(Table::Heads, &self.session.0.to_be_bytes(), &head)
+    }
+
+    /// A HEAD that moved says which rows of its session that concerns, and these may be new ones.
+    fn compare_heads(&mut self, rows: &BTreeMap<RowNo, Row>) -> Result<(), StorageError> {
+        let is_head = |row: &&Row| matches!(row.source, Source::GitHead { .. });
+        for row in rows.values().filter(is_head) {
+            if let (true, Some(source)) = (self.index.compare_again(row)?, row.source_id) {
+                let state = self.index.source_state(source)?;
+                self.checks.push(self.index.suspect(source, &state, Depth::Names)?);
+            }
+        }
+        Ok(())
     }
 
     /// Rows go by their ids in a report, and no two may share one. A tracked path is named after itself; it gives way to
@@ -119,6 +132,7 @@ impl<S: Storage> Step<'_, S> {
                 captured_at: row.captured_at,
                 source,
                 seen: Seen::Unsaid,
+                lf: None,
             };
             let input = self.tell_row(&input, Role::Input, None, Some(row.no))?;
             numbers.push(input.no);
@@ -169,6 +183,7 @@ impl<S: Storage> Step<'_, S> {
             source: belief.source.clone(),
             source_id: None,
             baseline,
+            lf: belief.lf,
             ever_fresh: false,
             refuted: false,
             as_of: None,
@@ -220,7 +235,7 @@ impl<S: Storage> Step<'_, S> {
                 // Whoever holds the row from here on must hold what the judgement made of it.
                 row = self.index.shelf.held_row(self.session, row.no)?.cloned().unwrap_or(row);
             }
-            _ => self.checks.push(self.index.suspect(source, &state, Depth::Names)),
+            _ => self.checks.push(self.index.suspect(source, &state, Depth::Names)?),
         }
         Ok(row)
     }
@@ -263,7 +278,8 @@ impl<S: Storage> Step<'_, S> {
         };
         let mut state: SourceState = held.unwrap_or(new);
         self.index.plant(source, key, state.version);
-        let more_wanted = row.baseline.seen().is_some_and(|seen| want(&mut state, seen));
+        let more_wanted =
+            row.baseline.seen().is_some_and(|seen| want(&mut state, seen) || seeks(&state, seen));
         let pending = self.index.is_pending(source);
         if !state.readers.contains(&reader) {
             state.readers.push(reader);
@@ -333,6 +349,7 @@ impl<S: Storage> Step<'_, S> {
             captured_at: None,
             source: Source::File { path: path.to_owned() },
             seen: Seen::Unsaid,
+            lf: None,
         };
         self.tell(&belief, Role::Tracked, None)
     }
@@ -354,6 +371,13 @@ pub(super) fn want(state: &mut SourceState, seen: &Seen) -> bool {
         state.wanted.push(algorithm);
     }
     new
+}
+
+/// Whether nobody has looked yet where the lines that a reader saw stand now.
+fn seeks(state: &SourceState, seen: &Seen) -> bool {
+    let Some(Found::Lines(lines)) = &state.found else { return false };
+    let looked_for = |digest| lines.digest == Some(digest) || lines.sought.contains(&digest);
+    matches!(seen, Seen::Digest(digest) if !looked_for(*digest))
 }
 
 fn set<T: Clone>(held: &mut T, told: Option<&T>) {

@@ -374,7 +374,7 @@ pub fn found_text(found: &Found) -> Option<String> {
         Found::File(file) => Some(file.digest.to_string()),
         Found::Other { kind } => Some(kind.clone()),
         Found::Head { commit, .. } => seen_text(&Seen::Commit(*commit)),
-        Found::Lines(lines) => Some(lines.digest.to_string()),
+        Found::Lines(lines) => lines.digest.map(|digest| digest.to_string()),
         Found::Schema(digest) => Some(digest.to_string()),
         Found::Tree(tree) => Some(tree.digest.to_string()),
         Found::Folder(_) | Found::Missing | Found::Renamed { .. } | Found::Unknown(_) => None,

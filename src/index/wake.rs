@@ -40,7 +40,7 @@ impl<S: Storage> Index<S> {
             found.sources += 1;
             self.plant(source, &state.key, state.version);
             self.speak_of(source, &state, critical.contains(&source))?;
-            let mut check = self.suspect(source, &state, Depth::Names);
+            let mut check = self.suspect(source, &state, Depth::Names)?;
             check.known = match state.found {
                 Some(Found::File(file)) if !file.racy && !critical.contains(&source) => {
                     state.wanted.iter().all(|&algorithm| file.digest_in(algorithm).is_some()).then_some(file)

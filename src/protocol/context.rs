@@ -97,6 +97,10 @@ pub struct Belief {
     /// What the agent saw, as text or base64; hashed and forgotten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
+    /// BLAKE3 of what the agent saw with every CR LF read as LF: then it can be told whether only line ends differ. Not
+    /// needed beside `content`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lf_digest: Option<String>,
     /// `base64`, or `utf-8` (the default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,

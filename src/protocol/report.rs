@@ -12,6 +12,7 @@ use crate::decision::summary::TypedSummary;
 use crate::decision::{Decision, Transition};
 use crate::index::clock::Clock;
 use crate::index::freshness::{Cause, Freshness};
+use crate::index::moved::HeadMoved;
 use crate::index::row::Changed;
 use crate::index::view::{Line, View};
 use crate::session::moment::Moment;
@@ -169,6 +170,21 @@ pub struct Row<'report> {
     start_line: Option<u64>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     eol_only: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<&'report str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paths_changed: Option<PathsChangedOut<'report>>,
+}
+
+/// What lies between the commit that was seen and HEAD: how many paths (`null` when a commit is gone), and the rows of this
+/// session that are about one of them.
+#[derive(Debug, Serialize)]
+struct PathsChangedOut<'report> {
+    number: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    more: bool,
+    sources_number: u64,
+    sources: &'report [String],
 }
 
 /// What changed in a tree: how many paths, and the first of them, below it.
@@ -309,7 +325,14 @@ pub fn row(line: &Line) -> Row<'_> {
         input: line.detail.input.as_deref(),
         start_line: line.detail.start_line,
         eol_only: line.detail.eol_only,
+        branch: line.detail.moved.as_ref().and_then(|moved| moved.branch.as_deref()),
+        paths_changed: line.detail.moved.as_ref().map(paths_changed),
     }
+}
+
+fn paths_changed(moved: &HeadMoved) -> PathsChangedOut<'_> {
+    let HeadMoved { number, more, rows, ids, .. } = moved;
+    PathsChangedOut { number: *number, more: *more, sources_number: *rows, sources: ids }
 }
 
 fn changed(changed: &Changed) -> ChangedOut {

@@ -47,6 +47,8 @@ pub struct Belief {
     pub source: Source,
     /// What it saw.
     pub seen: Seen,
+    /// BLAKE3 of the bytes it saw with every CR LF read as LF, where that was told.
+    pub lf: Option<Digest>,
 }
 
 /// What the agent saw at a source.

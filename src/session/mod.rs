@@ -4,6 +4,7 @@
 
 pub mod context;
 pub mod digest;
+pub mod line_ends;
 pub mod moment;
 pub mod privacy;
 pub mod source;

@@ -3,6 +3,7 @@
 //! Streams in 64 KiB reads (measured fastest for source-like files; no mmap, no thread pool), and computes every
 //! algorithm that a reader of the source asked for in the same pass, so that all of them speak of the same bytes.
 
+use super::lf::LineFeeds;
 use crate::session::digest::{Algorithm, Digest};
 use sha1::Digest as _;
 use std::cell::RefCell;
@@ -31,6 +32,8 @@ pub struct Digests {
     pub blake3: Digest,
     /// One digest for each other algorithm that was wanted.
     pub also: Vec<Digest>,
+    /// BLAKE3 of the bytes with every CR LF read as LF, if there was any.
+    pub lf: Option<Digest>,
     /// How many bytes were read.
     pub bytes_read: u64,
 }
@@ -47,6 +50,7 @@ thread_local! {
 pub fn stream(mut reader: impl Read, size: u64, wanted: &[Algorithm]) -> io::Result<Digests> {
     let mut main = blake3::Hasher::new();
     let mut others: Vec<Other> = wanted.iter().filter_map(|&algorithm| Other::new(algorithm, size)).collect();
+    let mut lf = LineFeeds::default();
     let mut bytes_read = 0;
     BUFFER.with_borrow_mut(|buffer| {
         buffer.resize(BUFFER_BYTES, 0);
@@ -57,13 +61,15 @@ pub fn stream(mut reader: impl Read, size: u64, wanted: &[Algorithm]) -> io::Res
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
+            lf.update(&main, &buffer[..len]);
             main.update(&buffer[..len]);
             others.iter_mut().for_each(|other| other.update(&buffer[..len]));
             bytes_read += len as u64;
         }
     })?;
     let also = others.into_iter().filter_map(Other::finish).collect();
-    Ok(Digests { blake3: Digest::blake3(*main.finalize().as_bytes()), also, bytes_read })
+    let lf = lf.finish();
+    Ok(Digests { blake3: Digest::blake3(*main.finalize().as_bytes()), also, lf, bytes_read })
 }
 
 enum Other {

@@ -5,13 +5,15 @@
 
 use super::cookie::Dividers;
 use super::filesystem::{self, Kind};
+use super::lines;
 use super::listing::{self, Armed};
-use super::look::{LookOptions, Unwatchable, look};
+use super::look::{LookOptions, Opens, Unwatchable, look};
 use super::marks::Bound;
 use super::opening::Heard;
-use super::probe::git;
+use super::probe::{between, git};
 use super::roots;
 use super::route::{End, Route, resolve, resolve_all};
+use super::schema;
 use super::watch::{Arms, Board, Unarmed};
 use crate::index::found::{FileFound, Found, Inode};
 use crate::index::freshness::Doubt;
@@ -33,7 +35,7 @@ pub(super) struct Eyes {
 
 impl Eyes {
     pub(super) fn answer(&self, check: &Check) -> Looked {
-        if check.depth < Depth::Names && check.key.kind == KeyKind::Path {
+        if check.depth < Depth::Names {
             // An arm that failed or was lost is renewed below before anything is believed.
             let end = self.board.marks().armed_end(check.source);
             if let Some(path) = end {
@@ -62,7 +64,9 @@ impl Eyes {
 
     /// Where an event told that the file went, now or before.
     pub(super) fn moved_to(&self, check: &Check) -> Option<PathBuf> {
-        self.board.marks().renamed_to(check.source).or_else(|| check.moved.clone())
+        let moved = self.board.marks().renamed_to(check.source).or_else(|| check.moved.clone());
+        // Of lines and of a schema it is not told where they went.
+        moved.filter(|_| check.key.kind == KeyKind::Path)
     }
 
     /// `moved` is where an event told that the file went. That place is watched like any other of the source's, so that
@@ -93,6 +97,9 @@ impl Eyes {
             return Ok(Found::Unknown(Doubt::UnwatchableFs).into());
         }
         Ok(match read {
+            Some(Looked::Found(found)) if check.key.kind == KeyKind::Head => {
+                between::compared(&check.key.path, found, &check.sought)
+            }
             Some(read) => read,
             None => self.look_along(check, &routes[0], moved.zip(routes.get(1))).into(),
         })
@@ -134,7 +141,7 @@ impl Eyes {
 
     fn look(&self, check: &Check, path: &Path, known: Option<&FileFound>) -> Found {
         let heard = Heard { board: &self.board, dividers: &self.dividers, source: check.source };
-        look(path, &check.wanted, known, &self.options, &heard)
+        look_at(path, check, known, &self.options, &heard)
     }
 }
 
@@ -168,6 +175,21 @@ impl Armed for Arming<'_> {
     }
 }
 
+/// Looks at what a check is about, where its path led.
+pub(super) fn look_at(
+    path: &Path,
+    check: &Check,
+    known: Option<&FileFound>,
+    options: &LookOptions,
+    opens: &dyn Opens,
+) -> Found {
+    match &check.key.kind {
+        KeyKind::Lines(range) => lines::look(path, *range, &check.sought, options, opens),
+        KeyKind::Schema => schema::look(path, options),
+        _ => look(path, &check.wanted, known, options, opens),
+    }
+}
+
 /// The routes that decide a check, and, for HEAD and for a tree's root, what was read along them.
 fn survey(check: &Check, moved: Option<&Path>) -> (Vec<Route>, Option<Looked>) {
     match &check.key.kind {
@@ -175,7 +197,8 @@ fn survey(check: &Check, moved: Option<&Path>) -> (Vec<Route>, Option<Looked>) {
             let (routes, looked) = roots::survey(&check.key.path, filter);
             (routes, Some(looked))
         }
-        KeyKind::Path | KeyKind::Lines(_) | KeyKind::Schema | KeyKind::Folder => {
+        KeyKind::Schema => (schema::routes(&check.key.path), None),
+        KeyKind::Path | KeyKind::Lines(_) | KeyKind::Folder => {
             let paths = [Some(check.key.path.as_path()), moved];
             (paths.into_iter().flatten().map(resolve).collect(), None)
         }
@@ -213,7 +236,9 @@ fn bound_by(kind: &KeyKind, routes: &[Route]) -> Bound {
     }
     let lookups: HashSet<&PathBuf> = routes.iter().flat_map(|route| &route.lookups).collect();
     bound.lookups = lookups.into_iter().cloned().collect();
-    if let (KeyKind::Path, Some(Route { end: End::Something(path), .. })) = (kind, routes.first()) {
+    if let (KeyKind::Path | KeyKind::Lines(_), Some(Route { end: End::Something(path), .. })) =
+        (kind, routes.first())
+    {
         bound.end = Some(path.clone());
     }
     bound

@@ -101,11 +101,26 @@ pub fn look(
     options: &LookOptions,
     opens: &dyn Opens,
 ) -> Found {
+    look_beside(path, wanted, known, options, opens, &mut |_, _| Ok(()))
+}
+
+/// Reads something more from the open file of a given size, in the same look: what it reads held still if the look says so.
+pub(super) type Beside<'look> = dyn FnMut(&File, u64) -> std::io::Result<()> + 'look;
+
+/// The same, with something more read from the file.
+pub(super) fn look_beside(
+    path: &Path,
+    wanted: &[Algorithm],
+    known: Option<&FileFound>,
+    options: &LookOptions,
+    opens: &dyn Opens,
+    beside: &mut Beside<'_>,
+) -> Found {
     let mut pauses = PAUSES_MS.into_iter();
     let mut tries = 0;
     while tries < TRIES {
         let mut open = opens.begin(path);
-        let looked = look_once(path, wanted, known, options, open.as_mut());
+        let looked = look_once(path, wanted, known, options, open.as_mut(), beside);
         drop(open);
         match looked {
             Ok(Some(Found::Unknown(Doubt::LiveWriter))) if written_lately(path) => match pauses.next() {
@@ -121,8 +136,10 @@ pub fn look(
 }
 
 fn written_lately(path: &Path) -> bool {
-    let stat = rustix::fs::statx(rustix::fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MTIME);
-    stat.is_ok_and(|stat| realtime_ns().abs_diff(stat_of(&stat).mtime_ns) < LATELY_NS)
+    let stat = rustix::fs::statx(rustix::fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS);
+    // A time that was set says nothing; that it was set is a change too.
+    let lately = |time_ns: i64| realtime_ns().abs_diff(time_ns) < LATELY_NS;
+    stat.is_ok_and(|stat| lately(stat_of(&stat).mtime_ns) || lately(stat_of(&stat).ctime_ns))
 }
 
 fn look_once(
@@ -131,6 +148,7 @@ fn look_once(
     known: Option<&FileFound>,
     options: &LookOptions,
     open: &mut dyn Open,
+    beside: &mut Beside<'_>,
 ) -> rustix::io::Result<Option<Found>> {
     let begun_ns = realtime_ns();
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -161,6 +179,9 @@ fn look_once(
     let Ok(digests) = digest::stream((&file).take(bytes_max), stat.size, wanted) else {
         return Ok(Some(Found::Unknown(Doubt::Unreadable)));
     };
+    if beside(&file, stat.size).is_err() {
+        return Ok(Some(Found::Unknown(Doubt::Unreadable)));
+    }
     if stat_of(&statx(&file)?) != stat || digests.bytes_read != stat.size {
         return Ok(None);
     }
@@ -169,8 +190,8 @@ fn look_once(
         Kind::Coarse | Kind::Unwatchable => options.racy_other_ns,
     };
     let racy = stat.mtime_ns.max(stat.ctime_ns) >= begun_ns - slack;
-    let (digest, also) = (digests.blake3, digests.also);
-    let found = Found::File(FileFound { digest, also, stat, racy, canonical: path.to_owned() });
+    let (digest, also, lf) = (digests.blake3, digests.also, digests.lf);
+    let found = Found::File(FileFound { digest, also, lf, stat, racy, canonical: path.to_owned() });
     Ok(Some(unless_written(&file, found, open)))
 }
 

@@ -8,6 +8,8 @@ pub mod look;
 mod cookie;
 mod eyes;
 mod filesystem;
+mod lf;
+mod lines;
 mod listing;
 mod marks;
 mod mounts;
@@ -17,6 +19,7 @@ pub mod probe;
 mod queue;
 mod roots;
 pub mod route;
+mod schema;
 mod scrub;
 mod verify;
 mod watch;
@@ -244,10 +247,13 @@ pub fn rescan(check: &Check, options: &LookOptions) -> Looked {
     }
     let found = match &check.key.kind {
         KeyKind::Tree(filter) => return roots::survey(&check.key.path, filter).1,
-        KeyKind::Head => head_found(probe::git::head(&check.key.path).head),
+        KeyKind::Head => {
+            let found = head_found(probe::git::head(&check.key.path).head);
+            return probe::between::compared(&check.key.path, found, &check.sought);
+        }
         KeyKind::Path | KeyKind::Lines(_) | KeyKind::Schema | KeyKind::Folder => {
             match resolve(&check.key.path).end {
-                End::Something(path) => look::look(&path, &check.wanted, None, options, &look::Unheard),
+                End::Something(path) => eyes::look_at(&path, check, None, options, &look::Unheard),
                 End::Nothing => Found::Missing,
                 End::Denied => Found::Unknown(Doubt::Unreadable),
             }

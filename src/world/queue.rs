@@ -91,7 +91,17 @@ mod tests {
         let key = SourceKey { kind: KeyKind::Path, path: format!("/{source}").into() };
         let (source, stamp) = (SourceId(source), Stamp(stamp));
         let depth = Depth::Names;
-        Check { source, stamp, key, depth, wanted: Vec::new(), known: None, moved: None, order: None }
+        Check {
+            source,
+            stamp,
+            key,
+            depth,
+            wanted: Vec::new(),
+            sought: Vec::new(),
+            known: None,
+            moved: None,
+            order: None,
+        }
     }
 
     fn taken(check: Option<Check>) -> Option<(u64, u64)> {

@@ -64,13 +64,16 @@ fn check(held: &Held) -> Check {
         _ => Vec::new(),
     };
     let (source, key) = (held.source, held.key.clone());
-    Check { source, stamp: Stamp(0), key, depth: Depth::Names, wanted, known: None, moved: None, order: None }
+    // Nothing is sought: where a text stands instead was told by the look that missed it.
+    let (stamp, depth, sought) = (Stamp(0), Depth::Names, Vec::new());
+    Check { source, stamp, key, depth, wanted, sought, known: None, moved: None, order: None }
 }
 
 /// Whether a look found what is held; how it was found does not matter.
 fn looks_alike(looked: &Looked, held: &Found) -> bool {
     match (looked, held) {
         (Looked::Found(Found::File(now)), Found::File(held)) => now.digest == held.digest,
+        (Looked::Found(Found::Lines(now)), Found::Lines(held)) => now.digest == held.digest,
         // Where it went is watched; here it is asked only whether it is gone.
         (Looked::Found(Found::Missing), Found::Renamed { .. }) => true,
         // What cannot be told now is no difference.

@@ -76,7 +76,9 @@ impl Board {
         }
         let Some((depth, killing)) = weight(event.kind) else { return };
         self.note(|marks| {
-            marks.events += 1;
+            // What we do to our own files is no news of the world.
+            let ours = event.paths.iter().all(|path| self.own(path).is_some());
+            marks.events += u64::from(!ours);
             if let (EventKind::Modify(ModifyKind::Name(RenameMode::Both)), [from, to]) =
                 (event.kind, event.paths.as_slice())
             {

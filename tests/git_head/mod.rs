@@ -9,6 +9,7 @@
 
 mod damage;
 mod race;
+mod relevant;
 
 use staled::world::probe::git::{Head, Reading, head};
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 //! doubted because of it.
 
 use super::Writer;
-use crate::daemon::{cause, decide, register};
+use crate::daemon::{cause, decide_at_once as decide, register};
 use crate::harness::{Daemon, Place, digest, file, wait_until};
 use serde_json::{Value, json};
 use std::fs;

@@ -76,7 +76,7 @@ fn invariant(rng: &mut Rng) -> Belief {
 }
 
 fn belief(id: String, critical: bool, source: Source, seen: Seen) -> Belief {
-    Belief { id, tool: None, critical, captured_at: None, source, seen }
+    Belief { id, tool: None, critical, captured_at: None, source, seen, lf: None }
 }
 
 fn fact(rng: &mut Rng) -> Fact {

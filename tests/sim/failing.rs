@@ -84,7 +84,7 @@ fn file(path: &str) -> Source {
 }
 
 fn belief(id: &str, source: Source, seen: Seen) -> Belief {
-    Belief { id: id.to_owned(), tool: None, critical: true, captured_at: None, source, seen }
+    Belief { id: id.to_owned(), tool: None, critical: true, captured_at: None, source, seen, lf: None }
 }
 
 fn context() -> Update {
@@ -116,6 +116,7 @@ fn look(check: &Check) -> Settled {
         (_, Some(version)) => Found::File(FileFound {
             digest: digest(Algorithm::Blake3, version),
             also: check.wanted.iter().map(|&algorithm| digest(algorithm, version)).collect(),
+            lf: None,
             stat: Stat { dev: 1, ino: 1, size: 1, mode: 1, mtime_ns: 1, ctime_ns: 1, mount: 1 },
             racy: false,
             canonical: check.key.path.clone(),

@@ -171,6 +171,7 @@ impl World {
         Found::File(FileFound {
             digest: digest(Algorithm::Blake3, version),
             also: check.wanted.iter().map(|&algorithm| digest(algorithm, version)).collect(),
+            lf: None,
             stat,
             racy: object.written == self.now / GRAIN,
             canonical: PathBuf::from(format!("/w/p{place}")),

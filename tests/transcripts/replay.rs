@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test may fail as the test does")]
 
+use super::FOLDER;
 use serde_json::Value;
 use staled::agent::{
     self,
@@ -11,8 +12,6 @@ use staled::agent::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/transcripts");
 
 /// Where we know better than the reference replay, which ignores `edited_text_file`: there the harness reports 164
 /// lines that contradict the content read before, so that content is not what the session believes any more.

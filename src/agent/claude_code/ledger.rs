@@ -6,7 +6,7 @@
 
 use super::compaction::Boundary;
 use super::shown::{Edit, Shown, snippet_agrees};
-use crate::agent::transcript::{Entry, Knowledge, Range};
+use crate::agent::transcript::{Content, Entry, Knowledge, Range};
 use crate::world::digest::blake3;
 use std::collections::HashMap;
 use std::mem;
@@ -205,7 +205,9 @@ impl Page {
 
     fn add(&mut self, shown: &Shown<'_>) {
         let digest = blake3(shown.content.as_bytes());
-        let range = Range { start: shown.start.max(1), lines: shown.lines, digest, total: shown.total };
+        let content = Content(shown.content.into());
+        let range =
+            Range { start: shown.start.max(1), lines: shown.lines, digest, total: shown.total, content };
         // Lines seen again replace what was seen of them before, whether or not they are the same.
         self.entry.ranges.retain(|earlier| !range.covers(earlier));
         self.entry.ranges.push(range);

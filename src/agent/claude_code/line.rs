@@ -18,6 +18,8 @@ pub(super) struct Call<'a> {
     pub(super) name: &'a str,
     /// The file that the call names.
     pub(super) path: Option<&'a str>,
+    /// All that it is given.
+    pub(super) input: &'a Value,
 }
 
 /// The answer to a call.
@@ -58,7 +60,7 @@ impl Line {
         self.blocks("tool_use").filter_map(|block| {
             let input = block.get("input").unwrap_or(&Value::Null);
             let path = text(input, "file_path").or_else(|| text(input, "notebook_path"));
-            Some(Call { id: text(block, "id")?, name: text(block, "name")?, path })
+            Some(Call { id: text(block, "id")?, name: text(block, "name")?, path, input })
         })
     }
 

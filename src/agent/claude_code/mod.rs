@@ -9,6 +9,7 @@ mod ledger;
 mod line;
 mod lines;
 mod replay;
+mod searches;
 mod shown;
 #[cfg(test)]
 mod tests;

@@ -7,9 +7,10 @@ use super::compaction::Boundary;
 use super::facts::Facts;
 use super::ledger::{Ledger, Moment};
 use super::line::{Answer, Line, flag, text, texts};
+use super::searches::{Searches, question};
 use super::shown::{Edit, Shown};
 use crate::agent::spelling;
-use crate::agent::transcript::{Counts, Transcript};
+use crate::agent::transcript::{Counts, Question, Transcript};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ pub(super) struct Replay {
     /// The line of each uuid; a second line with the same one is a copy.
     lines: HashMap<String, u64>,
     ledger: Ledger,
+    searches: Searches,
+    last_edit: Option<u64>,
     mentioned: Vec<PathBuf>,
     conversation: bool,
     codex: bool,
@@ -32,6 +35,10 @@ pub(super) struct Replay {
 struct Asked {
     tool: String,
     path: Option<String>,
+    question: Option<Question>,
+    background: bool,
+    /// Where it was asked; the answer's line may tell where a `cd` led.
+    cwd: Option<String>,
 }
 
 impl Replay {
@@ -50,6 +57,7 @@ impl Replay {
             "system" => {
                 if let Some(boundary) = Boundary::parse(line) {
                     self.ledger.compact(&boundary, &self.lines);
+                    self.searches.compact(&boundary, &self.lines);
                 }
             }
             _ => {}
@@ -67,6 +75,9 @@ impl Replay {
             versions: self.facts.versions.into_iter().collect(),
             counts: self.counts,
             entries: self.ledger.finish(),
+            unasked: self.searches.unasked,
+            asked: self.searches.finish(),
+            last_edit: self.last_edit,
             mentioned: self.mentioned,
             incomplete_tail,
             conversation: self.conversation && !self.codex,
@@ -101,7 +112,13 @@ impl Replay {
     fn message(&mut self, line: &Line) {
         self.conversation = true;
         for call in line.calls() {
-            let asked = Asked { tool: call.name.into(), path: call.path.map(str::to_owned) };
+            let asked = Asked {
+                tool: call.name.into(),
+                path: call.path.map(str::to_owned),
+                question: question(call.name, call.input),
+                background: flag(call.input, "run_in_background"),
+                cwd: line.text("cwd").map(str::to_owned),
+            };
             self.calls.insert(call.id.into(), asked);
         }
         for answer in line.answers() {
@@ -115,6 +132,13 @@ impl Replay {
     fn answer(&mut self, line: &Line, asked: &Asked, answer: &Answer<'_>) {
         let moment = Moment { call: Some(answer.call), tool: &asked.tool, ..moment(line) };
         let path = asked.path.as_deref();
+        if let Some(question) = &asked.question {
+            let cwd = asked.cwd.as_deref().or_else(|| line.text("cwd"));
+            self.searches.answer(moment, question, asked.background, cwd, answer);
+        }
+        if !answer.failed && matches!(moment.tool, "Edit" | "MultiEdit" | "Write" | "NotebookEdit") {
+            self.last_edit = Some(moment.line);
+        }
         let kind = if answer.failed {
             self.failure(moment, path, answer);
             "err"

@@ -61,6 +61,8 @@ fn belief(row: &Row) -> Belief {
         captured_at: row.captured_at,
         source: row.source.clone(),
         seen: row.baseline.seen().cloned().unwrap_or(Seen::Unsaid),
+        // What the daemon has learned beside is its own.
+        lf: None,
     }
 }
 

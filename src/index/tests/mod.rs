@@ -31,6 +31,7 @@ fn bytes_at(path: &str, byte: u8) -> Found {
     Found::File(FileFound {
         digest: digest(byte),
         also: Vec::new(),
+        lf: None,
         stat,
         racy: false,
         canonical: path.into(),
@@ -60,7 +61,7 @@ fn update() -> Update {
 }
 
 fn result(id: &str, source: Source, seen: Seen) -> Belief {
-    Belief { id: id.to_owned(), tool: None, critical: false, captured_at: None, source, seen }
+    Belief { id: id.to_owned(), tool: None, critical: false, captured_at: None, source, seen, lf: None }
 }
 
 fn fact(id: &str, sources: &[&str]) -> Fact {

@@ -58,7 +58,13 @@ fn everything_stored_survives_packing_and_bad_bytes_are_no_panic() {
         [Freshness::Fresh, Freshness::Stale(Cause::Refuted), Freshness::Unknown(Doubt::Unsettled)]
     {
         let changed = Some(Changed { number: 3, paths: vec!["a".into()] });
-        let detail = Detail { changed, input: Some("src".to_owned()), start_line: Some(4), eol_only: true };
+        let detail = Detail {
+            changed,
+            input: Some("src".to_owned()),
+            start_line: Some(4),
+            eol_only: true,
+            moved: None,
+        };
         survives(&Mark { freshness, now: Some("é".to_owned()), since: Moment { micros: -1 }, detail });
     }
     let key = SourceKey { kind: KeyKind::Head, path: "/w".into() };
@@ -74,6 +80,7 @@ fn everything_stored_survives_packing_and_bad_bytes_are_no_panic() {
         source: file("a"),
         source_id: Some(SourceId(1 << 40)),
         baseline,
+        lf: Some(digests[0]),
         ever_fresh: true,
         refuted: false,
         as_of: Some(9),

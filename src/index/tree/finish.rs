@@ -30,7 +30,9 @@ impl<S: Storage> Index<S> {
                 self.uproot(id);
                 Some(found)
             }
-            Looked::Listing(_) => Some(Found::Unknown(crate::index::freshness::Doubt::Unsettled)),
+            Looked::Listing(_) | Looked::Head(_) => {
+                Some(Found::Unknown(crate::index::freshness::Doubt::Unsettled))
+            }
         };
         let Some(tree) = self.grove.trees.get_mut(&id) else { return Ok(()) };
         tree.instead = instead;
@@ -160,6 +162,11 @@ impl<S: Storage> Index<S> {
             (&row.source, freshness, found)
         {
             detail.start_line = crate::index::freshness::lines_start(row, lines);
+        }
+        if let (Freshness::Stale(Cause::Content | Cause::BornStale), Some(Found::File(file))) =
+            (freshness, found)
+        {
+            detail.eol_only = row.lf == Some(file.lf_digest());
         }
         let since = row.as_of.and_then(|version| self.grove.since.get(&version));
         let since = since.filter(|since| since.changed.number > 0);

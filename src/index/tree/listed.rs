@@ -71,7 +71,7 @@ impl<S: Storage> Index<S> {
             Looked::Listing(listing) => (Some(listing), None),
             Looked::Found(Found::Unknown(doubt)) => (None, Some(doubt)),
             // Gone, or no folder any more: nothing is in it.
-            Looked::Found(_) | Looked::Root(_) => (Some(nothing(self.entries(id)?)), None),
+            Looked::Found(_) | Looked::Root(_) | Looked::Head(_) => (Some(nothing(self.entries(id)?)), None),
         };
         let Some(folder) = self.grove.folders.get_mut(&id) else { return Ok(()) };
         let before = std::mem::replace(&mut folder.doubt, doubt);

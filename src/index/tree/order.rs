@@ -135,6 +135,7 @@ impl<S: Storage> Index<S> {
             key,
             depth,
             wanted: Vec::new(),
+            sought: Vec::new(),
             known: None,
             moved: None,
             order: Some(Box::new(order)),

@@ -13,6 +13,7 @@ use super::time;
 use crate::session::SessionId;
 use crate::session::context::{Belief, Fact, Goal, Seen, Update};
 use crate::session::digest::{Algorithm, CommitId, Digest};
+use crate::session::line_ends::{lines_seen, normalised};
 use crate::session::moment::Moment;
 use crate::session::privacy::strip;
 use crate::session::source::Source;
@@ -90,8 +91,11 @@ fn belief(told: wire::Belief, result: bool, hash: &impl Fn(&[u8]) -> Digest) -> 
     let id = not_blank("an id or name", id)?;
     let source =
         source::inward(told.source).map_err(|why| Refusal::invalid_params(format!("{id}: {why}")))?;
-    let seen = seen(&source, told.digest, told.content, told.encoding.as_deref(), hash)
-        .map_err(|why| Refusal::invalid_params(format!("{id}: {why}")))?;
+    let refused = |why: String| Refusal::invalid_params(format!("{id}: {why}"));
+    let content = told.content.map(|content| bytes(content, told.encoding.as_deref()));
+    let content = content.transpose().map_err(refused)?;
+    let lf = lf(&source, told.lf_digest, content.as_deref(), hash).map_err(refused)?;
+    let seen = seen(&source, told.digest, content, hash).map_err(refused)?;
     Ok(Belief {
         critical: told.critical.unwrap_or_else(|| source.critical_by_default()),
         tool: told.tool.map(|tool| text("tool", &tool)).transpose()?,
@@ -99,17 +103,17 @@ fn belief(told: wire::Belief, result: bool, hash: &impl Fn(&[u8]) -> Digest) -> 
         id,
         source,
         seen,
+        lf,
     })
 }
 
 fn seen(
     source: &Source,
     digest: Option<String>,
-    content: Option<String>,
-    encoding: Option<&str>,
+    content: Option<Vec<u8>>,
     hash: &impl Fn(&[u8]) -> Digest,
 ) -> Result<Seen, String> {
-    let of_bytes = matches!(source, Source::File { .. } | Source::Lockfile { .. });
+    let of_bytes = is_of_bytes(source);
     let of_digest =
         matches!(source, Source::Lines { .. } | Source::Tree { .. } | Source::SqliteSchema { .. });
     match (source, digest, content) {
@@ -123,17 +127,45 @@ fn seen(
         (_, Some(told), None) if of_bytes => {
             Ok(Seen::Digest(told.parse::<Digest>().map_err(|error| error.to_string())?))
         }
-        (_, Some(told), None) if of_digest => {
-            let digest = told.parse::<Digest>().map_err(|error| error.to_string())?;
-            if digest.algorithm() != Algorithm::Blake3 {
-                return Err(format!("the digest of a {} is blake3", source.kind()));
-            }
-            Ok(Seen::Digest(digest))
+        (_, Some(told), None) if of_digest => Ok(Seen::Digest(blake3_of(source, &told)?)),
+        (_, None, Some(content)) if of_bytes => Ok(Seen::Digest(hash(&content))),
+        (Source::Lines { range, .. }, None, Some(content)) => {
+            let seen = lines_seen(&content, *range);
+            let seen =
+                seen.ok_or_else(|| format!("content has more lines than the {} of its range", range.lines))?;
+            Ok(Seen::Digest(hash(&seen)))
         }
-        (_, None, Some(content)) if of_bytes => Ok(Seen::Digest(hash(&bytes(content, encoding)?))),
         (_, None, None) => Ok(Seen::Unsaid),
         (_, Some(_), Some(_)) => Err("give a digest or content, not both".to_owned()),
         _ => Err(format!("a {} source has neither digest nor content", source.kind())),
+    }
+}
+
+fn is_of_bytes(source: &Source) -> bool {
+    matches!(source, Source::File { .. } | Source::Lockfile { .. })
+}
+
+/// The digest of the same bytes with every CR LF read as LF, told or computed. Nobody else could tell later that only
+/// line ends differ.
+fn lf(
+    source: &Source,
+    told: Option<String>,
+    content: Option<&[u8]>,
+    hash: &impl Fn(&[u8]) -> Digest,
+) -> Result<Option<Digest>, String> {
+    match (told, content.filter(|_| is_of_bytes(source))) {
+        (None, content) => Ok(content.map(|content| hash(&normalised(content)))),
+        (Some(_), Some(_)) => Err("give lf_digest beside a digest, not beside content".to_owned()),
+        (Some(told), None) if is_of_bytes(source) => blake3_of(source, &told).map(Some),
+        (Some(_), None) => Err(format!("a {} source has no lf_digest", source.kind())),
+    }
+}
+
+fn blake3_of(source: &Source, told: &str) -> Result<Digest, String> {
+    let digest = told.parse::<Digest>().map_err(|error| error.to_string())?;
+    match digest.algorithm() {
+        Algorithm::Blake3 => Ok(digest),
+        _ => Err(format!("the digest of a {} is blake3", source.kind())),
     }
 }
 
@@ -274,6 +306,7 @@ fn belief_out(belief: &Belief, result: bool) -> wire::Belief {
         source: source::outward(&belief.source),
         digest: crate::index::view::seen_text(&belief.seen),
         content: None,
+        lf_digest: belief.lf.map(|digest| digest.to_string()),
         encoding: None,
         stat: None,
     }

@@ -122,7 +122,7 @@ fn unless_absent<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
 
 /// The kind is checked twice: before, so that no device is opened; after, as the name may have moved meanwhile, and
 /// `O_NONBLOCK` keeps even a pipe that slipped in from holding us.
-fn open_regular(path: &Path) -> io::Result<File> {
+pub(super) fn open_regular(path: &Path) -> io::Result<File> {
     let regular = |metadata: &Metadata| {
         let refused = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
         metadata.is_file().then_some(()).ok_or_else(refused)

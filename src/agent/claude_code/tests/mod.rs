@@ -1,6 +1,7 @@
 //! Short invented sessions, line by line, and how a belief is written in an expectation.
 
 mod beliefs;
+mod questions;
 mod streams;
 
 use crate::agent::transcript::{Entry, Knowledge, Transcript};

@@ -1,0 +1,79 @@
+//! Searches, commands and ranges of real sessions: how many of each an import registers.
+//!
+//! The root is empty, so that nothing but the transcript decides. The numbers were counted once, and looked at row by
+//! row: a change of the rules shows here first.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a helper of a test may fail, and say that it was skipped"
+)]
+
+use super::FOLDER;
+use staled::agent::{self, context::context, rebase::Places};
+use staled::protocol::context::Belief;
+use std::path::Path;
+
+/// Transcript, then how many ranges, trees, commands and volatile results, and how many questions were left out.
+type Row = (&'static str, [usize; 5]);
+
+const ROWS: &[Row] = &[
+    ("cc-1.0.117-120-obra-large", [8, 0, 5, 2, 38]),
+    ("cc-1.0.119-obra-tiny", [0, 0, 0, 0, 0]),
+    ("cc-1.0.98-inline-sidechain", [0, 1, 33, 4, 17]),
+    ("cc-2.0.76-small", [0, 6, 3, 0, 0]),
+    ("cc-2.1.119-skills-8", [1, 0, 16, 5, 30]),
+    ("cc-2.1.12-tiny", [0, 0, 5, 0, 0]),
+    ("cc-2.1.14", [12, 6, 45, 0, 17]),
+    ("cc-2.1.17-microcompact", [5, 6, 4, 0, 2]),
+    ("cc-2.1.205-windows", [5, 0, 32, 16, 12]),
+    ("cc-2.1.217-stalehint", [0, 5, 6, 4, 11]),
+    ("cc-2.1.37-compact", [5, 21, 18, 19, 20]),
+    ("cc-2.1.37-worktree", [0, 7, 2, 22, 18]),
+    ("cc-2.1.39-branchswitch", [0, 0, 6, 1, 15]),
+    ("cc-2.1.41-packmind", [3, 2, 4, 0, 7]),
+    ("cc-2.1.49-cipherbox", [3, 9, 8, 12, 12]),
+    ("cc-2.1.7-20files", [1, 22, 4, 1, 4]),
+    ("cc-2.1.7-small", [0, 2, 0, 0, 4]),
+    ("cc-obra-medium-noconv", [0, 0, 0, 0, 0]),
+];
+
+#[test]
+fn every_session_has_its_ranges_trees_and_commands() {
+    let folder = Path::new(FOLDER);
+    if !folder.is_dir() {
+        println!("skipped: {FOLDER} is missing");
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    let mut found: Vec<(String, [usize; 5])> = Vec::new();
+    for path in std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if let Some(name) = name.strip_suffix(".jsonl.gz").filter(|name| name.starts_with("cc-")) {
+            found.push((name.to_owned(), count(&path, root.path())));
+        }
+    }
+    found.sort();
+    let want: Vec<_> = ROWS.iter().map(|&(name, row)| (name.to_owned(), row)).collect();
+    assert_eq!(found, want);
+}
+
+fn count(path: &Path, root: &Path) -> [usize; 5] {
+    let transcript = agent::open(path).unwrap();
+    let cwd = transcript.first_cwd.as_deref();
+    let places = Places { root, first_cwd: cwd, cwds: &transcript.cwds, maps: &[], home: None };
+    let imported = context(&transcript, &places, None, None);
+    let results = &imported.context.results;
+    let of = |belongs: fn(&Belief) -> bool| results.iter().filter(|told| belongs(told)).count();
+    let row = [
+        of(|told| told.source.range.is_some()),
+        of(|told| told.source.kind == "tree"),
+        of(|told| told.source.kind == "command"),
+        of(|told| told.source.kind == "volatile"),
+        imported.counts.left_out,
+    ];
+    let asked = |told: &&Belief| matches!(told.source.kind.as_str(), "tree" | "command" | "volatile");
+    assert!(results.iter().filter(asked).all(|told| told.critical == Some(false) && told.digest.is_none()));
+    assert_eq!((row[2], row[3]), (imported.counts.commands, imported.counts.volatile), "{}", path.display());
+    row
+}
