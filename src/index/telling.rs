@@ -295,7 +295,9 @@ impl<S: Storage> Step<'_, S> {
                 *self.index.suspects.entry(self.session).or_insert(0) += 1;
             }
         }
-        self.index.shelf.put(Table::Keys, &packed, &source)?;
+        if known.is_none() {
+            self.index.shelf.put(Table::Keys, &packed, &source)?;
+        }
         self.index.shelf.put(Table::Sources, &source_key(source), &state)?;
         let untold = !self.index.awake || matches!(state.found, Some(Found::Unknown(_)) | None);
         Ok((source, state, pending || more_wanted || untold))

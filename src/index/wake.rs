@@ -5,7 +5,7 @@ use super::pack;
 use super::row::{Mark, Role, Row, SessionNo};
 use super::shelf::mark_key;
 use super::storage::{SourceState, Storage, StorageError, Summary, Table};
-use super::{Check, Depth, Index, KeyKind, SourceId, Totals, id_of};
+use super::{Check, Depth, Index, KeyKind, Totals, id_of};
 use crate::session::source::Source;
 use std::collections::HashSet;
 
@@ -26,9 +26,10 @@ impl<S: Storage> Index<S> {
                 resting.extend(row.source_id.map(|source| (source, session, row.no)));
             }
         }
-        let mut checks = Vec::new();
+        let (mut checks, mut last) = (Vec::new(), None);
         for (key, state) in self.shelf.list::<SourceState>(Table::Sources, &[])? {
             let Some(source) = id_of(&key) else { continue };
+            last = last.max(Some(source.0));
             for &(session, row) in &state.readers {
                 resting.remove(&(source, session, row));
             }
@@ -48,7 +49,7 @@ impl<S: Storage> Index<S> {
             };
             checks.push(check);
         }
-        self.refuse_used_numbers()?;
+        self.refuse_used_numbers(last)?;
         let keys = self.count_keys()?;
         if found != self.totals || keys != found.sources {
             let reason = format!(
@@ -71,9 +72,7 @@ impl<S: Storage> Index<S> {
     }
 
     /// A counter that was lost would hand out numbers that are taken: one source would overwrite another.
-    fn refuse_used_numbers(&self) -> Result<(), StorageError> {
-        let sources = self.shelf.list::<SourceState>(Table::Sources, &[])?;
-        let source = sources.iter().filter_map(|(key, _)| id_of(key)).map(|SourceId(number)| number).max();
+    fn refuse_used_numbers(&self, source: Option<u64>) -> Result<(), StorageError> {
         let session = self.sessions()?.into_iter().map(|SessionNo(number)| u64::from(number)).max();
         let counters = [(self.next.source, source), (u64::from(self.next.session), session)];
         for (next, used) in counters {

@@ -6,6 +6,7 @@
 use super::lf::LineFeeds;
 use crate::session::digest::{Algorithm, Digest};
 use sha1::Digest as _;
+use std::cell::RefCell;
 use std::io::{self, Read};
 
 /// BLAKE3 of a byte string.
@@ -37,26 +38,35 @@ pub struct Digests {
     pub bytes_read: u64,
 }
 
+const BUFFER_BYTES: usize = 64 * 1024;
+
+thread_local! {
+    /// Clearing a new one would take longer than digesting a usual file.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
 /// Reads `reader` to its end and digests what it gave. `size` is the length that a git blob header claims: a file
 /// that turns out longer or shorter gives a git id that equals nothing, which is the truth about a torn read.
 pub fn stream(mut reader: impl Read, size: u64, wanted: &[Algorithm]) -> io::Result<Digests> {
     let mut main = blake3::Hasher::new();
     let mut others: Vec<Other> = wanted.iter().filter_map(|&algorithm| Other::new(algorithm, size)).collect();
     let mut lf = LineFeeds::default();
-    let mut buffer = vec![0; 64 * 1024];
     let mut bytes_read = 0;
-    loop {
-        let len = match reader.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(len) => len,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        lf.update(&main, &buffer[..len]);
-        main.update(&buffer[..len]);
-        others.iter_mut().for_each(|other| other.update(&buffer[..len]));
-        bytes_read += len as u64;
-    }
+    BUFFER.with_borrow_mut(|buffer| {
+        buffer.resize(BUFFER_BYTES, 0);
+        loop {
+            let len = match reader.read(buffer) {
+                Ok(0) => return Ok(()),
+                Ok(len) => len,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            lf.update(&main, &buffer[..len]);
+            main.update(&buffer[..len]);
+            others.iter_mut().for_each(|other| other.update(&buffer[..len]));
+            bytes_read += len as u64;
+        }
+    })?;
     let also = others.into_iter().filter_map(Other::finish).collect();
     let lf = lf.finish();
     Ok(Digests { blake3: Digest::blake3(*main.finalize().as_bytes()), also, lf, bytes_read })

@@ -16,6 +16,7 @@ use rustix::time::ClockId;
 use staled_lease::{Writer, writer};
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -162,6 +163,8 @@ fn look_once(
         return Ok(Some(Found::Other { kind: kind.to_owned() }));
     }
     let stat = stat_of(&before);
+    // Not before the file is open, although its stat can be had without: whoever keeps it mapped, across a restart of
+    // ours too, stores without changing the stat.
     if let Some(known) = known.filter(|known| !silent && known.stat == stat && known.canonical == path) {
         return Ok(Some(unless_written(&file, Found::File(known.clone()), open)));
     }
@@ -170,7 +173,10 @@ fn look_once(
         return Ok(Some(Found::Unknown(Doubt::LiveWriter)));
     }
     let _turn = (stat.size > options.big_file_bytes).then(|| BIG_FILE.lock());
-    let Ok(digests) = digest::stream(&file, stat.size, wanted) else {
+    // Not read to its end: a file that grew has another stat afterwards. Where nothing is reported sizes need not be true
+    // either (all of /proc is empty by its stat), and one byte more says so.
+    let bytes_max = stat.size.saturating_add(u64::from(silent));
+    let Ok(digests) = digest::stream((&file).take(bytes_max), stat.size, wanted) else {
         return Ok(Some(Found::Unknown(Doubt::Unreadable)));
     };
     if beside(&file, stat.size).is_err() {

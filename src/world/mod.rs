@@ -6,6 +6,7 @@
 pub mod digest;
 pub mod look;
 mod cookie;
+mod eyes;
 mod filesystem;
 mod lf;
 mod lines;
@@ -15,21 +16,24 @@ mod mounts;
 mod opening;
 pub mod plain;
 pub mod probe;
+mod queue;
 mod roots;
 pub mod route;
 mod schema;
 mod scrub;
 mod verify;
 mod watch;
+mod way;
 
+pub use eyes::head_found;
 pub use marks::Batch;
-pub use verify::head_found;
 pub use watch::Wake;
 
 use crate::index::found::{Found, Inode};
 use crate::index::freshness::Doubt;
 use crate::index::{Check, Depth, KeyKind, Looked, SourceId};
 use cookie::{Cookies, Dividers};
+use eyes::Eyes;
 use look::LookOptions;
 use mounts::Mounts;
 use route::{End, resolve};
@@ -39,7 +43,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use verify::{Eyes, Verifiers};
+use verify::Verifiers;
 use watch::{Arms, Board};
 
 /// What changes how the world is looked at.
@@ -162,6 +166,17 @@ impl World {
         }
     }
 
+    /// Has looks at these sources, where any are waiting, pass all others.
+    pub fn hurry(&self, sources: &[SourceId]) {
+        self.verifiers.hurry(sources);
+    }
+
+    /// How many answers there are to take, when there is nothing else to take.
+    #[must_use]
+    pub fn answers_alone(&self) -> Option<usize> {
+        self.board.marks().answers_alone()
+    }
+
     /// Makes a cookie. When it is among a batch's, everything that happened before this call has been taken. Mounts send
     /// no events, so they are asked about first.
     pub fn cookie(&mut self) -> io::Result<Cookie> {
@@ -240,7 +255,7 @@ pub fn rescan(check: &Check, options: &LookOptions) -> Looked {
         }
         KeyKind::Path | KeyKind::Lines(_) | KeyKind::Schema | KeyKind::Folder => {
             match resolve(&check.key.path).end {
-                End::Something(path) => verify::look_at(&path, check, None, options, &look::Unheard),
+                End::Something(path) => eyes::look_at(&path, check, None, options, &look::Unheard),
                 End::Nothing => Found::Missing,
                 End::Denied => Found::Unknown(Doubt::Unreadable),
             }

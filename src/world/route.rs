@@ -132,7 +132,8 @@ impl Walk {
     }
 }
 
-fn end_of(error: &io::Error) -> End {
+/// Where a lookup that failed leads.
+pub(super) fn end_of(error: &io::Error) -> End {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidInput => End::Nothing,
         io::ErrorKind::InvalidFilename => End::Nothing,

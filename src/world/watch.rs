@@ -4,7 +4,7 @@
 //! for that same thread). Loss is checked first, before the kind and before the paths: an overflow has neither.
 
 use super::cookie::DIVIDER;
-use super::marks::{Bound, Marks, Spot};
+use super::marks::{Bound, Marks, Spot, WayId};
 use crate::index::Depth;
 use crate::index::freshness::Doubt;
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
@@ -38,12 +38,12 @@ impl Board {
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the marks, and wakes whoever takes them if there was nothing to take before.
+    /// Changes the marks, and wakes whoever takes them if there was nothing to take before, or only answers.
     pub(super) fn note(&self, change: impl FnOnce(&mut Marks)) {
         let mut marks = self.marks();
-        let was_quiet = marks.is_quiet();
+        let before = marks.news();
         change(&mut marks);
-        let news = was_quiet && !marks.is_quiet();
+        let news = marks.news() > before;
         drop(marks);
         if news {
             (self.wake)();
@@ -176,6 +176,26 @@ impl Arms {
         let mut watcher = self.lock();
         let Some(watcher) = watcher.as_mut() else { return Err(Unarmed::Never(Doubt::WatcherDead)) };
         bound.arms.iter().try_for_each(|path| self.arm_one(watcher, path))
+    }
+
+    /// The same for several sources, asking for the lock once. A hint: each must still be armed by itself, which then
+    /// costs nothing.
+    pub(super) fn arm_ahead<'bound>(&self, all: impl Iterator<Item = &'bound Bound>) {
+        let mut watcher = self.lock();
+        let Some(watcher) = watcher.as_mut() else { return };
+        for path in all.flat_map(|bound| &bound.arms) {
+            // Whoever arms it by itself is told why it cannot be.
+            let _ = self.arm_one(watcher, path);
+        }
+    }
+
+    /// The same for the folders of a way, which is told when all of them are armed while nobody else is arming.
+    pub(super) fn arm_way(&self, way: WayId, folders: &[PathBuf]) -> Result<(), Unarmed> {
+        let mut watcher = self.lock();
+        let Some(watcher) = watcher.as_mut() else { return Err(Unarmed::Never(Doubt::WatcherDead)) };
+        folders.iter().try_for_each(|path| self.arm_one(watcher, path))?;
+        self.board.marks().way_is_armed(way);
+        Ok(())
     }
 
     fn arm_one(&self, watcher: &mut RecommendedWatcher, path: &Path) -> Result<(), Unarmed> {

@@ -91,7 +91,8 @@ fn what_does_not_fit_is_refused_by_its_name() {
         (result(json!({ "content": "1", "encoding": "rot13" })), "-32602"),
         (result(json!({ "name": "n" })), "-32602"),
         (result(json!({ "id": "" })), "-32602"),
-        (result(json!({ "source": { "kind": "tree", "path": "." } })), "-32602"),
+        (result(json!({ "source": { "kind": "tree", "path": ".", "policy": "strict" } })), "-32602"),
+        (result(json!({ "source": { "kind": "forest", "path": "." } })), "-32602"),
         (result(json!({ "source": { "kind": "file" } })), "-32602"),
         (result(json!({ "source": { "kind": "file", "path": "a\u{0}b" } })), "-32602"),
         (

@@ -196,7 +196,7 @@ fn a_storage_error_is_never_swallowed_and_the_next_life_tells_the_truth() {
         }
         tell_again();
     }
-    assert!(operations > 300, "the script has {operations} operations");
+    assert!(operations > 250, "the script has {operations} operations");
 }
 
 /// What the journal does after the index was lost.

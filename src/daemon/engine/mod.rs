@@ -38,6 +38,11 @@ const URGENT_CHECKS_MAX: usize = 256;
 /// How many times longer than at first the wait between two looks at what cannot be told becomes.
 const RETRY_GROWTH_MAX: u32 = 16;
 
+/// Each batch of answers writes the rows and counts that it touched once. So while more than this many looks are still
+/// to be answered, answers that come alone wait a moment for others.
+const ANSWERS_FEW: usize = 64;
+const ANSWERS_PAUSE: Duration = Duration::from_millis(1);
+
 /// The engine.
 pub(super) struct Engine {
     pub(super) index: Index<SledIndex>,
@@ -153,6 +158,14 @@ impl Engine {
     /// Sleeps until something happened, somebody asks, or a deadline passes.
     async fn rest(&mut self) {
         let next = self.next_deadline();
+        let (wake, world, pending) = (&self.wake, &self.world, self.index.pending_len());
+        let woken = async {
+            wake.notified().await;
+            if world.answers_alone().is_some_and(|answers| pending > answers + ANSWERS_FEW) {
+                // Anything but an answer wakes at once.
+                let _ = tokio::time::timeout(ANSWERS_PAUSE, wake.notified()).await;
+            }
+        };
         let timer = async {
             match next {
                 Some(at) => tokio::time::sleep_until(at.into()).await,
@@ -161,7 +174,7 @@ impl Engine {
         };
         tokio::select! {
             biased;
-            () = self.wake.notified() => {}
+            () = woken => {}
             message = self.inbox.recv() => match message {
                 Some(message) => self.take_in(message),
                 None => self.stopping = true,

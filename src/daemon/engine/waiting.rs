@@ -66,9 +66,9 @@ impl Engine {
         if self.index.suspects(session) == 0 {
             return;
         }
-        let Ok(sources) = self.index.awaited(session) else { return };
-        let checks = sources.into_iter().filter_map(|source| self.index.ask_again(source).ok().flatten());
-        self.world.verify(checks.collect(), true);
+        if let Ok(sources) = self.index.awaited(session) {
+            self.world.hurry(&sources);
+        }
         if let Err(error) = self.index.hurry_trees(session) {
             // They come in their turn.
             tracing::warn!(%error, "the folders of a session's trees could not be hurried");

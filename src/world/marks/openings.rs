@@ -7,12 +7,10 @@
 //! and only then asks the kernel for writers. What was opened before the divider came back is answered by that question,
 //! whoever opened it. What is opened after it was somebody else's doing.
 
-use super::Marks;
+use super::{Marks, Name, name_of};
 use crate::index::found::Inode;
 use crate::index::{Depth, SourceId};
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Dividers. When none is free a look does without, and its own open is noted as if it were somebody else's: one
@@ -74,7 +72,7 @@ pub(in crate::world) struct Opening {
 impl Marks {
     /// A file at which a source ends was opened.
     pub(in crate::world) fn opened(&mut self, path: &Path) {
-        let Some(armed) = self.armed.get(path.as_os_str().as_bytes()).filter(|armed| armed.ends > 0) else {
+        let Some(armed) = self.armed.get(name_of(path)).filter(|armed| armed.ends > 0) else {
             return;
         };
         if armed.inodes.iter().any(|inode| self.openings.ours.contains_key(inode)) {
@@ -87,15 +85,14 @@ impl Marks {
 
     /// The sources that end at a path or at another name of its inodes.
     fn ending_at(&self, path: &Path, inodes: &[Inode]) -> HashSet<SourceId> {
-        let names = inodes.iter().filter_map(|inode| self.names.get(inode)).flatten().map(Vec::as_slice);
-        let names = names.chain([path.as_os_str().as_bytes()]);
+        let names = inodes.iter().filter_map(|inode| self.names.get(inode)).flatten().map(Name::as_ref);
         let mut sources = HashSet::new();
-        for name in names {
+        for name in names.chain([name_of(path)]) {
             let ends = |source: &&SourceId| {
-                let end = self.bound.get(source).and_then(|bound| bound.end.as_deref());
-                end == Some(Path::new(OsStr::from_bytes(name)))
+                self.bound.get(source).and_then(|held| held.end.as_deref()) == Some(name)
             };
-            sources.extend(self.interests.get(name).into_iter().flatten().filter(ends));
+            let readers = self.interests.get(name).map(|heard| &heard.sources);
+            sources.extend(readers.into_iter().flatten().filter(ends));
         }
         sources
     }
@@ -107,7 +104,7 @@ impl Marks {
 
     /// We are about to open what stands at a path. What was noted about it is answered by the question that follows.
     pub(in crate::world) fn begin_opening(&mut self, path: &Path) -> Opening {
-        let armed = self.armed.get(path.as_os_str().as_bytes());
+        let armed = self.armed.get(name_of(path));
         let inodes = armed.map(|armed| armed.inodes.clone()).unwrap_or_default();
         for source in self.ending_at(path, &inodes) {
             self.openings.noted.remove(&source);

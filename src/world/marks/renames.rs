@@ -1,9 +1,8 @@
 //! Where things went: what a rename event told about sources that were renamed away, with the folder they stood in or
 //! alone. A hint like every event; a look confirms it or drops it.
 
-use super::Marks;
+use super::{Marks, name_of, path_of};
 use crate::index::SourceId;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 impl Marks {
@@ -14,15 +13,23 @@ impl Marks {
                 *gone = on;
             }
         }
-        for source in self.interests.get(from.as_os_str().as_bytes()).into_iter().flatten() {
-            let end = self.bound.get(source).and_then(|bound| bound.end.as_ref());
-            if let Some(to) = end.and_then(|end| moved(end, from, to)) {
-                self.renames.insert(*source, to);
-            } else if let Some(to) = self.gone.get(source).and_then(|stood| moved(stood, from, to)) {
+        for source in self.hearing(from) {
+            let end = self.bound.get(&source).and_then(|held| held.end.as_deref());
+            if let Some(to) = end.and_then(|end| moved(path_of(end), from, to)) {
+                self.renames.insert(source, to);
+            } else if let Some(to) = self.gone.get(&source).and_then(|stood| moved(stood, from, to)) {
                 // What was told before is followed above.
-                self.renames.entry(*source).or_insert(to);
+                self.renames.entry(source).or_insert(to);
             }
         }
+    }
+
+    /// The sources that are marked when something happens at a path, those that are led over it among them.
+    fn hearing(&self, path: &Path) -> Vec<SourceId> {
+        let Some(heard) = self.interests.get(name_of(path)) else { return Vec::new() };
+        let ways = heard.ways.iter().filter_map(|way| self.ways.get(way));
+        let led = ways.flat_map(|way| &way.readers);
+        heard.sources.iter().chain(led).copied().collect()
     }
 
     /// Where the file of a source went.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const KEPT: SourceId = SourceId(1);
 const REPLACED: SourceId = SourceId(2);
 
-fn spot(ino: u64) -> Spot {
+pub(super) fn spot(ino: u64) -> Spot {
     Spot { inode: Some(Inode { dev: 1, ino }), through_link: false }
 }
 
@@ -20,7 +20,7 @@ fn bind(marks: &mut Marks, source: SourceId, path: &str) {
     marks.bind(source, bound).expect("it is followed");
 }
 
-fn arm(marks: &mut Marks, path: &str, ino: u64) {
+pub(super) fn arm(marks: &mut Marks, path: &str, ino: u64) {
     assert!(marks.begin_arming(Path::new(path)));
     assert!(marks.end_arming(Path::new(path), spot(ino), spot(ino), true));
 }
