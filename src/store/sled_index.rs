@@ -34,7 +34,7 @@ const CHECKSUM_BYTES: usize = 8;
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What sled may keep in memory. Decisions read a few hot values; a million files are looked at once and then left alone.
-const CACHE_BYTES: u64 = 48 * 1024 * 1024;
+const CACHE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// How long to wait for sled's lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
