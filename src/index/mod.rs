@@ -42,6 +42,7 @@ use row::{Mark, RowNo, SessionNo};
 use shelf::{Shelf, source_key};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 use storage::{SourceState, Storage, StorageError, Table};
 use tree::{Grove, Listing, Names, Order, Root};
 
@@ -206,6 +207,8 @@ pub struct Index<S> {
     reserved: u64,
     /// What [`Table::Names`] holds: few, and asked for by every request.
     names: HashMap<SessionId, SessionNo>,
+    /// What [`Index::rested_on`] found, until a client tells something else.
+    resting: HashMap<SessionNo, Arc<HashSet<SourceId>>>,
     /// Commands whose mark is not what their inputs' marks say, for the process ended between the two.
     half_judged: HashSet<(SessionNo, RowNo)>,
     /// False until [`Index::wake`]: what the storage says of sources is then from before a restart.
@@ -256,6 +259,7 @@ impl<S: Storage> Index<S> {
             pending: HashMap::new(),
             suspects: HashMap::new(),
             grove: Grove::default(),
+            resting: HashMap::new(),
             half_judged: HashSet::new(),
             head_look: None,
             awake: false,
@@ -425,16 +429,22 @@ impl<S: Storage> Index<S> {
         self.check(source, &state, *pending).map(Some)
     }
 
-    /// The sources that a session rests on.
-    pub fn rested_on(&self, session: SessionNo) -> Result<Vec<SourceId>, StorageError> {
-        Ok(self.shelf.rows(session)?.iter().filter_map(|row| row.source_id).collect())
+    /// The sources that a session rests on; kept at hand, for every question may ask.
+    pub fn rested_on(&mut self, session: SessionNo) -> Result<Arc<HashSet<SourceId>>, StorageError> {
+        if let Some(resting) = self.resting.get(&session) {
+            return Ok(Arc::clone(resting));
+        }
+        let rows = self.shelf.rows(session)?;
+        let resting = Arc::new(rows.iter().filter_map(|row| row.source_id).collect::<HashSet<_>>());
+        self.resting.insert(session, Arc::clone(&resting));
+        Ok(resting)
     }
 
     /// The sources that a session is still waiting for.
     pub fn awaited(&self, session: SessionNo) -> Result<Vec<SourceId>, StorageError> {
-        let mut sources = self.rested_on(session)?;
-        sources.retain(|source| self.pending.contains_key(source));
-        Ok(sources)
+        let rows = self.shelf.rows(session)?;
+        let sources = rows.iter().filter_map(|row| row.source_id);
+        Ok(sources.filter(|source| self.pending.contains_key(source)).collect())
     }
 
     /// Sources whose last look could not tell, and that are not being verified: worth another look now and then.

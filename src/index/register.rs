@@ -109,6 +109,7 @@ impl<S: Storage> Index<S> {
             (None, None) => return Err(RegisterError::NoSession(update.session.to_string())),
         };
         self.clock.tick += 1;
+        self.resting.remove(&known.unwrap_or(SessionNo(self.next.session)));
         let mut released = Vec::new();
         let session = match known {
             Some(session) if update.replace => {
@@ -182,6 +183,7 @@ impl<S: Storage> Index<S> {
     /// Ends a session. Returns the sources that nobody rests on any more.
     pub fn drop_session(&mut self, session: SessionNo) -> Result<Vec<SourceId>, StorageError> {
         self.clock.tick += 1;
+        self.resting.remove(&session);
         let name = self.head(session)?.session;
         let released = self.empty(session)?;
         let key = session.0.to_be_bytes();

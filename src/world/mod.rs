@@ -39,6 +39,7 @@ use mounts::Mounts;
 use route::{End, resolve};
 use scrub::Scrubber;
 use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -210,7 +211,7 @@ impl World {
     /// or their filesystem does not report. Nobody is asked which sources they are when there are none such anywhere.
     pub fn take_doubtful<E>(
         &self,
-        asked: impl FnOnce() -> Result<Vec<SourceId>, E>,
+        asked: impl FnOnce() -> Result<Arc<HashSet<SourceId>>, E>,
     ) -> Result<Vec<(SourceId, Depth)>, E> {
         if !self.board.marks().any_doubtful() {
             return Ok(Vec::new());
@@ -221,7 +222,7 @@ impl World {
 
     /// How many of these sources lie on overlayfs, which does not report what is done to its layers.
     #[must_use]
-    pub fn on_overlay(&self, sources: &[SourceId]) -> usize {
+    pub fn on_overlay(&self, sources: &HashSet<SourceId>) -> usize {
         self.board.marks().on_overlay(sources)
     }
 

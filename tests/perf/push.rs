@@ -35,8 +35,12 @@ fn main() {
     let mut told = Line::to(&daemon);
     told.ask("subscribe", &json!({ "topics": ["staleness"], "session": "told" }));
     let decide = yard::request("decide", &json!({ "session": "asked", "rows": "stale" }));
-    let open = |n: usize| File::options().write(true).open(yard.file(n)).unwrap();
-    let (watched, other) = (open(0), open(RESULTS));
+    // Opened for each write: one that stays open is a writer who may store at any time.
+    let write = |n: usize, byte: u8| {
+        let file = File::options().write(true).open(yard.file(n)).unwrap();
+        file.write_all_at(&[byte], 0).unwrap();
+    };
+    let (watched, other) = (0, RESULTS);
     let first = std::fs::read(yard.file(0)).unwrap()[0];
     let mut table = Table::new(&["echo", "write, notification", "write, decide", "write"]);
     for _ in 0..ROUNDS {
@@ -44,16 +48,16 @@ fn main() {
         for (byte, status, stale) in [(b'x', "stale", 1), (first, "fresh", 0)] {
             round[0].time(|| echoing.call(&decide));
             round[1].time(|| {
-                watched.write_all_at(&[byte], 0).unwrap();
+                write(watched, byte);
                 told.next();
             });
             assert!(told.last().contains(&format!("\"status\":\"{status}\"")), "{}", told.last());
             round[2].time(|| {
-                other.write_all_at(&[byte], 0).unwrap();
+                write(other, byte);
                 asking.call(&decide);
             });
             assert!(asking.last().contains(&format!("\"stale\":{stale},")), "{}", asking.last());
-            round[3].time(|| other.write_all_at(&[byte], 0).unwrap());
+            round[3].time(|| write(other, byte));
             // What was written last is looked at before the next round begins.
             asking.call(&decide);
         }

@@ -203,7 +203,7 @@ impl Marks {
         }
     }
 
-    pub(super) fn on_overlay(&self, sources: &[SourceId]) -> usize {
+    pub(super) fn on_overlay(&self, sources: &HashSet<SourceId>) -> usize {
         sources.iter().filter(|source| self.overlaid.contains(source)).count()
     }
 

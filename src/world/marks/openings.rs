@@ -149,16 +149,22 @@ impl Marks {
     }
 
     /// Of the sources that are asked about now, those that must be looked at for it.
-    pub(in crate::world) fn take_doubtful(&mut self, asked: &[SourceId]) -> Vec<(SourceId, Depth)> {
-        let mut doubtful = Vec::new();
-        for source in asked {
-            let opened = self.openings.noted.remove(source);
-            if self.silent.contains(source) {
-                doubtful.push((*source, Depth::Names));
-            } else if opened {
-                doubtful.push((*source, Depth::Opened));
-            }
-        }
-        doubtful
+    pub(in crate::world) fn take_doubtful(&mut self, asked: &HashSet<SourceId>) -> Vec<(SourceId, Depth)> {
+        // Whichever are fewer are gone through.
+        let noted = &self.openings.noted;
+        let in_doubt = noted.len() + self.silent.len();
+        let mut sources: Vec<SourceId> = if in_doubt < asked.len() {
+            noted.union(&self.silent).filter(|source| asked.contains(source)).copied().collect()
+        } else {
+            let doubtful = |source: &&SourceId| noted.contains(source) || self.silent.contains(source);
+            asked.iter().filter(doubtful).copied().collect()
+        };
+        sources.sort_unstable();
+        let told = |source: SourceId| {
+            self.openings.noted.remove(&source);
+            let depth = if self.silent.contains(&source) { Depth::Names } else { Depth::Opened };
+            (source, depth)
+        };
+        sources.into_iter().map(told).collect()
     }
 }

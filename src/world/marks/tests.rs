@@ -131,7 +131,7 @@ fn two_names() -> Marks {
 }
 
 fn noted(marks: &mut Marks) -> Vec<SourceId> {
-    marks.take_doubtful(&[KEPT, REPLACED]).into_iter().map(|(source, _)| source).collect()
+    marks.take_doubtful(&[KEPT, REPLACED].into()).into_iter().map(|(source, _)| source).collect()
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn an_open_is_noted_for_who_ends_there_and_not_for_who_is_led_over_it() {
     let end = Path::new("/data/there/1");
     for (path, doubtful) in [(end, true), (Path::new("/data/there"), false)] {
         marks.opened(path);
-        let noted = marks.take_doubtful(&[READER]);
+        let noted = marks.take_doubtful(&[READER].into());
         assert_eq!(!noted.is_empty(), doubtful, "{path:?}");
     }
     // The same file and name bound again, and then nothing: its end is counted once each time.
