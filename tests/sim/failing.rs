@@ -1,11 +1,12 @@
 //! The storage's evil twin fails at its n-th operation: that error comes out of the step that met it, and a new index,
 //! told the same again over an empty storage, says what is true.
 
+use super::twin::Twin;
 use super::world::{commit_id, digest};
 use staled::index::found::{FileFound, Found, Stat};
 use staled::index::freshness::{Cause, Freshness};
 use staled::index::row::SessionNo;
-use staled::index::storage::{Memory, Storage, StorageError, Table};
+use staled::index::storage::{Memory, StorageError};
 use staled::index::view::Listed;
 use staled::index::{Check, Depth, Index, KeyKind, RegisterError, Settled, SourceId};
 use staled::session::SessionId;
@@ -13,71 +14,9 @@ use staled::session::context::{Belief, Fact, Seen, Update};
 use staled::session::digest::Algorithm;
 use staled::session::moment::Moment;
 use staled::session::source::{HeadPolicy, Source};
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 const AT: Moment = Moment { micros: 7 };
-
-/// Fails once, at the operation that `left` counts down to; opening is the first.
-struct Failing {
-    storage: Memory,
-    left: Cell<u32>,
-    failed: Cell<bool>,
-}
-
-impl Failing {
-    fn after(operations: u32) -> Self {
-        Self { storage: Memory::default(), left: Cell::new(operations), failed: Cell::new(false) }
-    }
-
-    fn operate(&self, verb: &'static str, table: Table) -> Result<(), StorageError> {
-        match self.left.get() {
-            0 => return Ok(()),
-            1 => self.failed.set(true),
-            _ => {}
-        }
-        self.left.set(self.left.get() - 1);
-        let reason = "the twin is evil".to_owned();
-        if self.left.get() == 0 { Err(StorageError { verb, table, reason }) } else { Ok(()) }
-    }
-}
-
-impl Storage for Failing {
-    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
-        self.operate("get", table)?;
-        self.storage.get(table, key)
-    }
-
-    fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
-        self.operate("put", table)?;
-        self.storage.put(table, key, value)
-    }
-
-    fn remove(&mut self, table: Table, key: &[u8]) -> Result<(), StorageError> {
-        self.operate("remove", table)?;
-        self.storage.remove(table, key)
-    }
-
-    fn scan(
-        &self,
-        table: Table,
-        prefix: &[u8],
-        each: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Result<(), StorageError> {
-        self.operate("scan", table)?;
-        self.storage.scan(table, prefix, each)
-    }
-
-    fn scan_from(
-        &self,
-        table: Table,
-        from: &[u8],
-        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
-    ) -> Result<(), StorageError> {
-        self.operate("scan", table)?;
-        self.storage.scan_from(table, from, each)
-    }
-}
 
 fn file(path: &str) -> Source {
     Source::File { path: PathBuf::from(path) }
@@ -186,9 +125,9 @@ fn a_storage_error_is_never_swallowed_and_the_next_life_tells_the_truth() {
     let mut operations = OPENING;
     loop {
         operations += 1;
-        let mut index = Index::open(Failing::after(operations), "epoch-1").unwrap();
+        let mut index = Index::open(Twin::failing_at(operations), "epoch-1").unwrap();
         let played = play(&mut index, |index, said| {
-            let failed = index.storage_mut().failed.replace(false);
+            let failed = index.storage_mut().take_failure();
             assert_eq!(failed, said, "operation {operations} failed and nobody said so");
         });
         if played.is_ok() {
@@ -226,7 +165,7 @@ fn tell_again() {
 #[test]
 fn half_a_step_is_never_fresh_by_silence() {
     for operations in OPENING + 1.. {
-        let mut index = Index::open(Failing::after(operations), "epoch-1").unwrap();
+        let mut index = Index::open(Twin::failing_at(operations), "epoch-1").unwrap();
         if play(&mut index, |_, _| {}).is_ok() {
             break;
         }

@@ -17,6 +17,7 @@ mod failing;
 mod judge;
 mod oracle;
 mod trees;
+mod twin;
 mod world;
 
 use client::{any_digest, any_update, told};

@@ -8,9 +8,9 @@
 
 mod reference;
 mod rows;
-mod twin;
 mod world;
 
+use super::twin::Twin;
 use fastrand::Rng;
 use rows::{Held, VERIFYING, belief, of_inputs};
 use staled::index::freshness::Freshness;
@@ -25,7 +25,6 @@ use staled::session::moment::Moment;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
-use twin::Twin;
 use world::{Event, TOP, World};
 
 const WORLDS: u64 = 1_000;

@@ -7,9 +7,20 @@ use std::cell::Cell;
 pub(super) struct Twin {
     memory: Memory,
     left: Cell<u32>,
+    failed: Cell<bool>,
 }
 
 impl Twin {
+    /// An empty one that fails at this operation; 0 is never.
+    pub(super) fn failing_at(operation: u32) -> Self {
+        Self { left: Cell::new(operation), ..Self::default() }
+    }
+
+    /// Whether it has failed since the last time.
+    pub(super) fn take_failure(&self) -> bool {
+        self.failed.replace(false)
+    }
+
     /// Fails at this operation from now on; 0 is never.
     pub(super) fn fail_after(&mut self, operations: u32) {
         self.left.set(operations);
@@ -17,7 +28,7 @@ impl Twin {
 
     /// What the next process finds.
     pub(super) fn after_the_end(&self) -> Self {
-        Self { memory: self.memory.clone(), left: Cell::new(0) }
+        Self { memory: self.memory.clone(), ..Self::default() }
     }
 
     pub(super) fn len(&self, table: Table) -> usize {
@@ -30,6 +41,7 @@ impl Twin {
         let left = self.left.get();
         self.left.set(left.saturating_sub(1));
         let reason = "the twin is evil".to_owned();
+        self.failed.set(self.failed.get() || left == 1);
         if left == 1 { Err(StorageError { verb, table, reason }) } else { Ok(()) }
     }
 }
