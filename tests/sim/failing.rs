@@ -6,7 +6,7 @@ use super::world::{commit_id, digest};
 use staled::index::found::{FileFound, Found, Stat};
 use staled::index::freshness::{Cause, Freshness};
 use staled::index::row::SessionNo;
-use staled::index::storage::{Memory, StorageError};
+use staled::index::storage::{Memory, Storage, StorageError};
 use staled::index::view::Listed;
 use staled::index::{Check, Depth, Index, KeyKind, RegisterError, Settled, SourceId};
 use staled::session::SessionId;
