@@ -169,7 +169,7 @@ fn half_a_step_is_never_fresh_by_silence() {
         if play(&mut index, |_, _| {}).is_ok() {
             break;
         }
-        let mut index = Index::open(index.storage_mut().storage.clone(), "epoch-2").unwrap();
+        let mut index = Index::open(index.storage_mut().after_the_end(), "epoch-2").unwrap();
         let Ok(checks) = index.wake() else { continue };
         index.settle(checks.iter().map(look).collect(), AT).unwrap();
         for session in index.sessions().unwrap() {
