@@ -142,6 +142,11 @@ pub fn sentence(line: &Line) -> String {
                 None => format!("the lines of {label} that were read stand elsewhere now"),
             },
             Cause::Schema => format!("the schema of {label} changed ({was} → {now})"),
+            Cause::BornStale if line.was.is_none() => {
+                format!(
+                    "{label} could not be told when it was registered, so what was seen there is not known"
+                )
+            }
             Cause::BornStale => format!("{label} already differed when it was registered ({was} → {now})"),
             Cause::Deleted => format!("{label} is gone ({was})"),
             Cause::Renamed => match &line.renamed_to {
@@ -152,7 +157,10 @@ pub fn sentence(line: &Line) -> String {
             Cause::KindChanged if matches!(line.source, Source::SqliteSchema { .. }) => {
                 format!("{label} is no longer a database ({now})")
             }
-            Cause::KindChanged => format!("{label} is no longer a file ({now})"),
+            Cause::KindChanged => format!(
+                "{label} is no longer a {} ({now})",
+                if matches!(line.source, Source::Tree { .. }) { "folder" } else { "file" }
+            ),
             Cause::HeadMoved => format!("HEAD moved ({was} → {now}){}", between(line)),
             Cause::Volatile => format!("{label} cannot be verified"),
             Cause::Refuted => format!("{label} failed when it was used"),

@@ -93,7 +93,7 @@ impl Row {
     /// Whether the daemon's own look stands in for what the client did not say.
     #[must_use]
     pub fn is_by_registration(&self) -> bool {
-        matches!(self.baseline, Baseline::Registration(_))
+        !matches!(self.baseline, Baseline::Client(_)) && self.source_id.is_some()
     }
 
     /// The source in the client's words.

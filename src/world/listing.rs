@@ -54,7 +54,7 @@ pub(super) fn list(
     if armed.inode().is_some_and(|held| held != inode) {
         return Err(Unarmed::Moved);
     }
-    let listing = Looking { folder, order, options, dir: &opened };
+    let listing = Looking { folder, order, options, dir: &opened, mount: stat.stx_mnt_id };
     let mut names = if order.names.all {
         match listing.names() {
             Ok(names) => names,
@@ -88,6 +88,8 @@ struct Looking<'look> {
     order: &'look Order,
     options: &'look LookOptions,
     dir: &'look File,
+    /// The mount that the folder is on.
+    mount: u64,
 }
 
 impl Looking<'_> {
@@ -106,8 +108,15 @@ impl Looking<'_> {
         look::statx_at(self.dir, name)
     }
 
+    /// Whether a file may be written without its folder hearing of it: through another name, or because it is mounted here
+    /// from elsewhere, and then even under its own name.
+    fn has_other_names(&self, stat: &Statx) -> bool {
+        let regular = FileType::from_raw_mode(u32::from(stat.stx_mode)) == FileType::RegularFile;
+        regular && (stat.stx_nlink > 1 || stat.stx_mnt_id != self.mount)
+    }
+
     fn is_linked(&self, name: &OsStr) -> bool {
-        self.stat(name).is_ok_and(|stat| is_linked(&stat))
+        self.stat(name).is_ok_and(|stat| self.has_other_names(&stat))
     }
 
     /// What stands under a name; `None` when nothing does.
@@ -121,7 +130,7 @@ impl Looking<'_> {
         let plain =
             |kind| Entry { kind, inode, stat: None, racy: false, linked: false, digest: None, doubt: None };
         match FileType::from_raw_mode(u32::from(stat.stx_mode)) {
-            FileType::RegularFile => self.file(name, &stat),
+            FileType::RegularFile => Some(self.file(name, &stat)),
             FileType::Directory => Some(plain(EntryKind::Folder)),
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(self.dir, name, Vec::new()).ok()?;
@@ -132,8 +141,8 @@ impl Looking<'_> {
         }
     }
 
-    fn file(&self, name: &OsStr, stat: &Statx) -> Option<Entry> {
-        let (inode, linked) = (look::inode_of(stat), is_linked(stat));
+    fn file(&self, name: &OsStr, stat: &Statx) -> Entry {
+        let (inode, linked) = (look::inode_of(stat), self.has_other_names(stat));
         let bare = Entry {
             kind: EntryKind::File,
             inode,
@@ -144,7 +153,7 @@ impl Looking<'_> {
             doubt: None,
         };
         if !self.order.views.want_bytes(name) {
-            return Some(bare);
+            return bare;
         }
         let names = &self.order.names;
         if let Some(known) = self.order.known.get(name)
@@ -154,22 +163,21 @@ impl Looking<'_> {
             && known.digest.is_some()
             && known.stat == Some(look::stat_of(stat))
         {
-            return Some(Entry { linked, ..known.clone() });
+            return Entry { linked, ..known.clone() };
         }
         match look::look(&self.folder.join(name), &[], None, self.options, &look::Unheard) {
-            Found::File(file) => Some(Entry {
+            Found::File(file) => Entry {
                 inode: Inode { dev: file.stat.dev, ino: file.stat.ino },
                 stat: Some(file.stat),
                 racy: file.racy,
                 digest: Some(file.digest),
                 ..bare
-            }),
-            Found::Missing => None,
+            },
             // Whoever of our uid could not read it either knows nothing of its bytes.
-            Found::Unknown(Doubt::Unreadable) => Some(bare),
-            Found::Unknown(doubt) => Some(doubtful(inode, doubt)),
-            // It was a file a moment ago: an event is on its way.
-            _ => Some(doubtful(inode, Doubt::Unsettled)),
+            Found::Unknown(Doubt::Unreadable) => bare,
+            Found::Unknown(doubt) => doubtful(inode, doubt),
+            // It was a file a moment ago: an event is on its way, or its path is too long to be followed.
+            _ => doubtful(inode, Doubt::Unsettled),
         }
     }
 }
@@ -177,10 +185,6 @@ impl Looking<'_> {
 fn doubtful(inode: Inode, doubt: Doubt) -> Entry {
     let kind = EntryKind::File;
     Entry { kind, inode, stat: None, racy: false, linked: false, digest: None, doubt: Some(doubt) }
-}
-
-fn is_linked(stat: &Statx) -> bool {
-    FileType::from_raw_mode(u32::from(stat.stx_mode)) == FileType::RegularFile && stat.stx_nlink > 1
 }
 
 /// The text of a rule file; empty when there is none that git would read.
@@ -193,7 +197,8 @@ pub(super) fn read_rules(path: &Path) -> String {
     }
     let mut text = Vec::new();
     match file.take(RULES_BYTES_MAX).read_to_end(&mut text) {
-        Ok(_) => String::from_utf8_lossy(&text).into_owned(),
+        // A rule that is no text may let in what another leaves out: then all is let in.
+        Ok(_) => String::from_utf8(text).unwrap_or_default(),
         Err(_) => String::new(),
     }
 }
@@ -210,7 +215,7 @@ pub(super) fn glance_at(
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(dir) = rustix::fs::open(folder, flags, Mode::empty()).map(File::from) else { return false };
     let order = Order::default();
-    let looking = Looking { folder, order: &order, options, dir: &dir };
+    let looking = Looking { folder, order: &order, options, dir: &dir, mount: 0 };
     let Ok(names) = looking.names() else { return false };
     let cared_for = |name: &&OsString| views.care_for(name);
     let same_names = names.iter().filter(cared_for).eq(held.keys().filter(cared_for));

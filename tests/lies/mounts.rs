@@ -190,3 +190,26 @@ fn a_mount_over_a_watched_folder_or_file_is_what_is_there_now() {
         is("fresh", "its end");
     }
 }
+
+#[test]
+fn a_file_of_a_tree_that_is_mounted_from_elsewhere_is_heard() {
+    let place = Place::new();
+    place.write("tree/f", "one\n");
+    place.write("other", "two\n");
+    let other = place.root.join("other");
+    let Some(bound) = Mounted::new(&["--bind", text(&other)], &place.root.join("tree/f")) else { return };
+    let daemon = Daemon::start(&place.home);
+    let tree = json!({ "id": "tree", "source": { "kind": "tree", "path": "tree" } });
+    register(&daemon, &place, "s", &json!([tree]));
+    let is = |word: &str, what: &str| {
+        assert_eq!(cause(&crate::daemon::decide(&daemon, "s"), "tree"), word, "{what}");
+    };
+    is("fresh", "the start");
+    // Neither is heard by the folder that the tree has: the name belongs to another.
+    place.write("tree/f", "six\n");
+    is("content", "a write under its own name");
+    place.write("other", "two\n");
+    is("fresh", "a write under the other");
+    drop(bound);
+    is("content", "its end");
+}

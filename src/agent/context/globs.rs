@@ -46,7 +46,8 @@ pub(super) fn grep_globs(
     let told: Vec<String> = glob.map(split_globs).unwrap_or_default();
     // With a slash a glob hangs from where the search was started, not from the path that it was given.
     let anchored = has_path && told.iter().any(|glob| glob.contains('/') && !glob.starts_with("**/"));
-    if anchored {
+    // What begins with a slash is a path of that machine as likely as one below the tree.
+    if anchored || told.iter().any(|glob| glob.trim_start_matches('!').starts_with('/')) {
         return (Vec::new(), Vec::new());
     }
     let (out, mut within): (Vec<String>, Vec<String>) =

@@ -164,11 +164,15 @@ fn told_line(line: &Line) -> Told<'_> {
 
 fn warnings(lines: &[Line]) -> Vec<String> {
     let mut warnings = Vec::new();
-    let weak = lines.iter().filter(|line| line.by_registration && line.role != Role::Tracked).count();
+    let weak = lines
+        .iter()
+        .filter(|line| line.by_registration && !matches!(line.role, Role::Tracked | Role::Input))
+        .count();
     if weak > 0 {
         warnings.push(format!("{weak} came without a digest: what was on disk at registration stands in"));
     }
-    let unknown = lines.iter().filter(|line| matches!(line.freshness, Freshness::Unknown(_))).count();
+    let shown = lines.iter().filter(|line| line.role != Role::Input);
+    let unknown = shown.filter(|line| matches!(line.freshness, Freshness::Unknown(_))).count();
     if unknown > 0 {
         warnings.push(format!("{unknown} cannot be verified, and count as stale where they are critical"));
     }

@@ -25,7 +25,7 @@ impl Rules {
         let mut builder = GitignoreBuilder::new(folder);
         for line in text.lines() {
             // git passes over such lines too.
-            let _ = builder.add_line(None, line);
+            let _ = builder.add_line(None, &without_alternatives(line));
         }
         let rules = builder.build().unwrap_or_else(|_| Gitignore::empty());
         Self { text, rules }
@@ -44,9 +44,38 @@ impl Rules {
     }
 }
 
-/// Why a glob cannot be used.
+/// git knows no alternatives: braces in a `.gitignore` are letters like any other.
+fn without_alternatives(line: &str) -> String {
+    let mut literal = String::with_capacity(line.len());
+    let mut escaped = false;
+    for letter in line.chars() {
+        if !escaped && matches!(letter, '{' | '}') {
+            literal.push('\\');
+        }
+        escaped = letter == '\\' && !escaped;
+        literal.push(letter);
+    }
+    literal
+}
+
+/// Why a glob cannot be used. One that can match nothing would leave everything out, and what is left out is not watched.
 #[must_use]
 pub fn refuse(glob: &str) -> Option<String> {
+    if glob.starts_with(['#', '!']) {
+        return Some(format!(
+            "{glob:?} begins with a sign that is not part of a name; put a backslash before it"
+        ));
+    }
+    let inner = glob.strip_prefix('/').unwrap_or(glob);
+    let inner = inner.strip_suffix('/').unwrap_or(inner);
+    if inner.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return Some(format!(
+            "{glob:?} is no path below the tree: it may not hold \".\", \"..\" or nothing between slashes"
+        ));
+    }
+    if glob.contains('[') && !glob.contains(']') {
+        return Some(format!("{glob:?} opens a class of letters and does not close it"));
+    }
     let mut builder = GitignoreBuilder::new("/");
     builder.add_line(None, glob).err().map(|error| error.to_string())
 }
@@ -236,6 +265,28 @@ mod tests {
                 "{include:?} {exclude:?} {}",
                 path.display()
             );
+        }
+    }
+
+    #[test]
+    fn braces_are_letters_in_a_gitignore() {
+        let rules = [Arc::new(Rules::new(Path::new("/r"), "*.{rs,ts}\n/{src,lib}/\n\\{a}\n".to_owned()))];
+        let sieve = Sieve::new(&Filter::default(), &[]);
+        let place = Place { folder: Path::new("/r"), below: Path::new(""), rules: &rules };
+        for (name, folder, taken) in
+            [("a.rs", false, true), ("a.{rs,ts}", false, false), ("src", true, true), ("{a}", false, false)]
+        {
+            assert_eq!(sieve.takes(&place, Path::new(name), folder), taken, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_glob_that_can_match_nothing_is_refused() {
+        for glob in ["./src/*.rs", "../a", "a//b", "a/./b", "", "#a", "!*.md", "[a"] {
+            assert!(super::refuse(glob).is_some(), "{glob}");
+        }
+        for glob in ["*.rs", "/src/*.rs", "src/", "**/a", "a/{b,c}/*", "[ab].c", "\\#a"] {
+            assert_eq!(super::refuse(glob), None, "{glob}");
         }
     }
 
