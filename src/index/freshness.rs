@@ -200,6 +200,8 @@ pub fn same(seen: &Seen, found: &Found) -> bool {
     match (seen, found) {
         (Seen::Digest(seen), Found::File(file)) => file.digest_in(seen.algorithm()) == Some(*seen),
         (Seen::Digest(seen), Found::Lines(lines)) => lines.digest == Some(*seen),
+        // The file ended before these lines.
+        (Seen::Absence, Found::Lines(lines)) => lines.digest.is_none(),
         (Seen::Digest(seen), Found::Schema(digest)) => digest == seen,
         (Seen::Digest(seen), Found::Tree(tree)) => tree.digest == *seen,
         (Seen::Commit(seen), Found::Head { commit, .. }) => seen == commit,
@@ -217,6 +219,7 @@ pub fn adopt(source: &Source, found: &Found) -> Baseline {
         (Source::Lines { .. }, Found::Lines(LinesFound { digest: Some(digest), .. })) => {
             Seen::Digest(*digest)
         }
+        (Source::Lines { .. }, Found::Lines(_)) => Seen::Absence,
         (Source::SqliteSchema { .. }, Found::Schema(digest)) => Seen::Digest(*digest),
         (Source::Tree { .. }, Found::Tree(tree)) => Seen::Digest(tree.digest),
         _ => return Baseline::Missed,

@@ -139,7 +139,8 @@ fn a_file_that_ends_in_a_line_feed_has_one_more_line() {
     let causes = |report: &Value| {
         ["empty", "to the end", "behind the end", "unsaid behind the end"].map(|id| cause(report, id))
     };
-    assert_eq!(causes(&report), ["fresh", "fresh", "born_stale", "born_stale"], "{report:#}");
+    // An empty line is not no line; where nothing was said, that there was none is what was seen.
+    assert_eq!(causes(&report), ["fresh", "fresh", "born_stale", "fresh"], "{report:#}");
     put(&place.root, "a\nb");
     let report = decide(&daemon, "s");
     assert_eq!(causes(&report)[..2], ["content", "content"], "{report:#}");
@@ -222,4 +223,18 @@ fn a_scrub_takes_no_known_finding_for_a_missed_event() {
     wait_until("the scrub has gone round", || status()["scrub_passes"].as_u64().unwrap() > then + 2);
     assert_eq!(status()["missed_events"], 0, "{}", status());
     assert_eq!(row(&decide(&daemon, "s"), "r")["start_line"], 5);
+}
+
+#[test]
+fn lines_behind_the_end_are_nothing_as_long_as_they_are() {
+    let place = Place::new();
+    place.write("f", "1\n2\n");
+    let daemon = Daemon::start(&place.home);
+    let range = json!({ "kind": "file", "path": "f", "range": { "start_line": 10, "lines": 2 } });
+    register(&daemon, &place, "s", &json!([{ "id": "r", "source": range }]));
+    assert_eq!(cause(&decide(&daemon, "s"), "r"), "fresh");
+    place.write("f", "1\n2\n3\n");
+    assert_eq!(cause(&decide(&daemon, "s"), "r"), "fresh");
+    place.write("f", &"x\n".repeat(20));
+    assert_eq!(cause(&decide(&daemon, "s"), "r"), "content");
 }
