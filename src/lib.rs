@@ -25,13 +25,18 @@
 //! 3. **Armed before looked at.** What a path leads through is watched before it is read, and resolved again after.
 //! 4. **Doubt leads away from resume.** What was lost, could not be read or did not hold still is unknown, and unknown
 //!    counts as stale where it is critical.
-//! 5. **The journal is the truth.** The index in sled can be set aside at any time and is made again from it.
+//! 5. **A tree waits for its folders.** Only a tree none of whose folders is suspect has a digest, and a command is as
+//!    fresh as everything that it read.
+//! 6. **The journal is the truth.** The index in sled can be set aside at any time and is made again from it.
 //!
 //! # The path of one event, and of one decision
 //!
 //! notify's thread marks the sources (`world::marks`), the engine takes marks and cookies in one step
 //! (`daemon::engine`), the index makes the readers suspect and stamps a check ([`index::Index::touch`]), a verifier arms
 //! and looks (`world::verify`), and the index applies the answer ([`index::Index::settle`]).
+//!
+//! What happens in a folder of a tree stirs the folder ([`index::Index::stir`]); what its listing says goes in and out of
+//! the sums of the trees that have it ([`index::tree`]). What no event tells the scrub finds (`world::scrub`).
 //!
 //! A request is framed and parsed ([`protocol`]), waits for its cookie and for the session's suspects
 //! (`daemon::engine`), becomes a [`index::view::View`], a [`decision::Decision`], a line of the decision log, and only

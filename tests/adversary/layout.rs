@@ -171,8 +171,14 @@ impl Place {
     pub(super) fn id(&self) -> String {
         match &self.wide {
             Some(Wide::Tree(filter)) => format!("tree {filter} {}", self.path),
+            Some(Wide::Lines(first, lines)) => format!("lines {first}+{lines} {}", self.path),
             _ => format!("{} {}", self.kind, self.path),
         }
+    }
+
+    /// What the daemon's own look at registration says was seen: nobody knows the digest of a tree.
+    pub(super) fn is_taken_over(&self) -> bool {
+        matches!(self.wide, Some(Wide::Tree(_) | Wide::Command(_)))
     }
 
     pub(super) fn source(&self) -> Value {
@@ -195,6 +201,19 @@ pub(super) fn places(world: &Path) -> Vec<Place> {
     places.push(place("file", &absolute("plain/c")));
     places.push(place("file", &absolute("swap/left/../right/x")));
     places.push(place("absent", "plain/d"));
+    for (path, first, lines) in [
+        ("plain/a", 1, 1),
+        ("plain/a", 2, 3),
+        ("deep/1/2/3/4/leaf", 1, 1),
+        ("swap/left/x", 2, 1),
+        ("link/p", 1, 2),
+        ("links/chain", 1, 1),
+        ("hard/two", 2, 1),
+        ("late/m", 40, 5),
+    ] {
+        let wide = Some(Wide::Lines(first, lines));
+        places.push(Place { kind: "file", path: path.to_owned(), wide });
+    }
     places.push(place("git_head", "repo"));
     places.push(place("git_head", "repo/sub"));
     places

@@ -63,18 +63,36 @@ impl Rescan {
                 let read = || trees::read(&path, *filter);
                 return self.read.entry(place.id()).or_insert_with(read).clone();
             }
+            Some(Wide::Lines(first, lines)) => {
+                let read = || read_path(&path, |bytes| lines_of(bytes, *first, *lines));
+                return self.read.entry(place.id()).or_insert_with(read).clone();
+            }
             None => {}
         }
         let key = if place.kind == "git_head" { place.id() } else { place.path.clone() };
-        let read = || if place.kind == "git_head" { read_head(&path) } else { read_path(&path) };
+        let whole = |bytes: &[u8]| Content::Bytes(blake3(bytes).to_string());
+        let read = || if place.kind == "git_head" { read_head(&path) } else { read_path(&path, whole) };
         self.read.entry(key).or_insert_with(read).clone()
     }
 }
 
-fn read_path(path: &Path) -> Content {
+/// The text of some lines, whichever way they end; what stands behind the last line is nothing that was ever seen.
+pub(super) fn lines_of(bytes: &[u8], first: usize, lines: usize) -> Content {
+    let text = |line: &[u8]| line.strip_suffix(b"\r").unwrap_or(line).to_vec();
+    let all: Vec<Vec<u8>> = bytes.split(|&byte| byte == b'\n').map(text).collect();
+    match all.get(first - 1..) {
+        Some(rest @ [_, ..]) => {
+            let shown = rest[..rest.len().min(lines)].join(&b'\n');
+            Content::Bytes(blake3(&shown).to_string())
+        }
+        _ => Content::Never,
+    }
+}
+
+fn read_path(path: &Path, of: impl Fn(&[u8]) -> Content) -> Content {
     match std::fs::metadata(path) {
         Ok(found) if found.is_file() => match std::fs::read(path) {
-            Ok(bytes) => Content::Bytes(blake3(&bytes).to_string()),
+            Ok(bytes) => of(&bytes),
             Err(error) => panic!("{} cannot be read: {error}", path.display()),
         },
         Ok(_) => Content::Other,

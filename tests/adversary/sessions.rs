@@ -1,8 +1,8 @@
 //! Sessions over the places, each with baselines of its own.
 
 use super::layout::{Place, VERSIONS, content};
-use super::oracle::{Content, Rescan};
-use super::trees;
+use super::oracle::{Content, Rescan, lines_of};
+use super::trees::{self, Wide};
 use crate::harness::ask;
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ impl Session {
                 .any(|row| row["id"] == id && row["baseline"] != "registration")
         };
         for belief in &mut self.beliefs {
-            if belief.place.wide.is_some() && unsaid(&belief.place.id()) {
+            if belief.place.is_taken_over() && unsaid(&belief.place.id()) {
                 belief.seen = Content::Never;
             }
         }
@@ -80,6 +80,10 @@ fn imagined(place: &Place, now: Content, commits: &[String], chance: &mut Rng) -
         ("tree", _) => Content::Never,
         ("command", now) => trees::seen_by_command(place, now),
         (_, now @ Content::Bytes(_)) if believes_now => now,
+        _ if place.wide.is_some() => {
+            let Some(Wide::Lines(first, lines)) = place.wide else { return Content::Never };
+            lines_of(&content(chance.u8(..4)), first.min(2), lines)
+        }
         _ => Content::Bytes(blake3(&content(chance.u8(..VERSIONS))).to_string()),
     }
 }
@@ -87,8 +91,7 @@ fn imagined(place: &Place, now: Content, commits: &[String], chance: &mut Rng) -
 fn told(belief: &Belief, name: &str) -> Value {
     let Belief { place, seen, critical } = belief;
     let mut told = json!({ name: place.id(), "source": place.source(), "critical": critical });
-    let is_wide = place.wide.is_some();
-    if let (false, Content::Bytes(digest) | Content::Commit(Some(digest))) = (is_wide, seen) {
+    if let (false, Content::Bytes(digest) | Content::Commit(Some(digest))) = (place.is_taken_over(), seen) {
         told["digest"] = json!(digest);
     }
     told

@@ -41,6 +41,8 @@ const FILTERS: [Filter; 5] = [
 pub(super) enum Wide {
     Tree(usize),
     Command(Vec<Place>),
+    /// Of one file only these: the first, and how many.
+    Lines(usize, usize),
 }
 
 fn tree(path: &str, filter: usize) -> Place {
@@ -78,6 +80,10 @@ pub(super) fn source(place: &Place) -> Value {
         Some(Wide::Command(inputs)) => {
             let inputs: Vec<Value> = inputs.iter().map(Place::source).collect();
             json!({ "kind": "command", "command": place.path, "inputs": inputs })
+        }
+        Some(Wide::Lines(start_line, lines)) => {
+            let range = json!({ "start_line": start_line, "lines": lines });
+            json!({ "kind": "file", "path": place.path, "range": range })
         }
         None => json!({ "kind": place.kind, "path": place.path }),
     }
