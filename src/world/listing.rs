@@ -1,7 +1,7 @@
 //! One look at one folder of a tree: its names, and what stands under those that somebody counts.
 //!
-//! The folder is armed before it is opened, and a file with several names is armed before its bytes are read. A stat may
-//! confirm what is known of a file unless an event named it; whatever does not hold still is in doubt.
+//! The folder is armed before it is opened; a file with other names, or mounted here from elsewhere, before its bytes are
+//! read. A stat may confirm what is known of a file unless an event named it; whatever does not hold still is in doubt.
 
 use super::digest;
 use super::filesystem::{self, Kind};
