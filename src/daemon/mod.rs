@@ -102,6 +102,7 @@ pub(crate) struct Daemon {
     holders: Holders,
     cross_checks: paranoid::CrossChecks,
     subscribers: Arc<Subscribers>,
+    announced: systemd::Announced,
     stop: watch::Sender<Command>,
 }
 
@@ -117,6 +118,10 @@ impl Daemon {
     /// Reads the configuration again. A bad file is refused and the old one stays. Returns the keys that differ from
     /// those the daemon was started with and count from the next start only.
     fn reload(&self) -> Result<Vec<&'static str>, crate::config::ConfigError> {
+        self.announced.reload(|| self.read_again())
+    }
+
+    fn read_again(&self) -> Result<Vec<&'static str>, crate::config::ConfigError> {
         let mut config = Config::load(self.config_file.as_deref())?;
         let kept = self.started_with.kept_until_restart(&config);
         self.log.configure(config.log.sync, Duration::from_millis(config.log.sync_interval_ms));
@@ -202,6 +207,7 @@ async fn live(
         holders: Holders::default(),
         cross_checks: paranoid::CrossChecks::default(),
         subscribers,
+        announced: systemd::Announced::default(),
         stop: stop.clone(),
     });
     let ended = serve(&daemon, listener, engine, stop.subscribe(), signals, serving).await;
@@ -226,9 +232,11 @@ async fn serve(
     let server = server::serve(Arc::clone(daemon), listener, stop.clone());
     let mut server = tokio::spawn(server);
     serving();
+    let fed = tokio::spawn(systemd::feed(Arc::clone(daemon)));
+    let announcer = Arc::clone(daemon);
     let announce = tokio::spawn(async move {
         ready.await;
-        systemd::ready();
+        announcer.announced.ready();
         tracing::info!("every watch is armed");
     });
     let ended = tokio::select! {
@@ -236,6 +244,7 @@ async fn serve(
         _ = stop.wait_for(|command| *command == Command::Stop) => None,
     };
     announce.abort();
+    fed.abort();
     if let Some(ended) = ended {
         return ended.and(Err(Fatal::Engine("it ended by itself".to_owned())));
     }

@@ -123,9 +123,41 @@ fn systemd_is_told_when_it_is_ready_and_when_it_stops() {
         String::from_utf8_lossy(&message[..len]).into_owned()
     };
     let mut daemon = Serving::start_under(&place, &[], &[("NOTIFY_SOCKET", &path)]);
-    assert_eq!(told().trim(), "READY=1");
+    assert!(told().starts_with("READY=1\nSTATUS="));
     daemon.signal(Signal::TERM);
     assert_eq!(told().trim(), "STOPPING=1");
+    assert_eq!(daemon.ends(), 0);
+}
+
+#[test]
+fn systemd_hears_of_reloads_and_of_cookies_that_came_back() {
+    let place = Place::new();
+    let path = place.root.join("notify");
+    let systemd = UnixDatagram::bind(&path).expect("a datagram socket");
+    systemd.set_read_timeout(Some(PATIENCE)).expect("a bound");
+    let told = |wanted: &str| loop {
+        let mut message = [0; 1024];
+        let len = systemd.recv(&mut message).unwrap_or_else(|error| panic!("never told {wanted}: {error}"));
+        let said = String::from_utf8_lossy(&message[..len]).into_owned();
+        if said.starts_with(wanted) {
+            return said;
+        }
+        assert_eq!(said, "WATCHDOG=1\n", "while waiting for {wanted}");
+    };
+    let file = config(&place, "");
+    let variables = [("NOTIFY_SOCKET", path.as_path()), ("WATCHDOG_USEC", Path::new("300000"))];
+    let mut daemon = Serving::start_under(&place, &["--config", &file], &variables);
+    told("READY=1\n");
+    told("WATCHDOG=1\n");
+    for (text, status) in [("[log]\nsink = 1\n", "was not reloaded: "), ("", "is reloaded")] {
+        config(&place, text);
+        daemon.signal(Signal::HUP);
+        assert!(told("RELOADING=1\n").contains("MONOTONIC_USEC="));
+        let ready = told("READY=1\n");
+        assert!(ready.contains(status) && ready.lines().count() == 2, "{ready}");
+    }
+    daemon.signal(Signal::TERM);
+    told("STOPPING=1\n");
     assert_eq!(daemon.ends(), 0);
 }
 
