@@ -128,6 +128,8 @@ pub struct Server {
     pub subscriber_events_max: usize,
     /// From the signal to the end.
     pub drain_timeout_ms: u64,
+    /// Whether the daemon confines itself.
+    pub confine: Confine,
 }
 
 impl Default for Server {
@@ -141,8 +143,21 @@ impl Default for Server {
             write_timeout_ms: 5_000,
             subscriber_events_max: 1_000,
             drain_timeout_ms: 10_000,
+            confine: Confine::Auto,
         }
     }
+}
+
+/// Whether the daemon gives up what it does not need: writing outside its folders, running programs, TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confine {
+    /// As far as the kernel can.
+    Auto,
+    /// All of it, or the daemon does not start.
+    Required,
+    /// Not at all.
+    Off,
 }
 
 /// `[log]`
@@ -290,6 +305,7 @@ impl Config {
             ("verify.cookie_ms_max", a.cookie_ms_max != b.cookie_ms_max),
             ("verify.unwatchable", a.unwatchable != b.unwatchable),
             ("server.connections_max", self.server.connections_max != new.server.connections_max),
+            ("server.confine", self.server.confine != new.server.confine),
             ("log.level", self.log.level != new.log.level),
         ];
         differs.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const PURE: [&str; 4] = ["session", "index", "decision", "protocol"];
 
 /// Which rooms may name an outside crate.
-const DOORS: [(&str, &[&str]); 21] = [
+const DOORS: [(&str, &[&str]); 22] = [
     ("base64", &["protocol"]),
     ("blake3", &["index", "world"]),
     ("clap", &["cli"]),
@@ -17,6 +17,7 @@ const DOORS: [(&str, &[&str]); 21] = [
     ("flate2", &["world", "agent"]),
     ("ignore", &["index"]),
     ("jiff", &["protocol"]),
+    ("landlock", &["daemon"]),
     ("notify", &["world"]),
     ("rustix", &["world", "store", "daemon", "client", "cli"]),
     ("sd_notify", &["daemon"]),

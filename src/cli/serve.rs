@@ -47,6 +47,10 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
     let mut config = Config::load(config_file.as_deref()).map_err(|error| bad_config(&error))?;
     config.verify.paranoid |= args.paranoid;
     log_to_stderr(config.log.level);
+    // Before any other thread is started: what is given up is given up by a thread and by those that it starts.
+    let confined = daemon::confine(&folders, config.server.confine)
+        .map_err(|error| Stop::failed(format!("{error}; server.confine = \"auto\" does with less")))?;
+    tracing::info!(confined, "confinement");
     let serving =
         format!("staled is serving at {} (state in {})", folders.socket.display(), folders.state.display());
     let (stop, _) = watch::channel(Command::Run);

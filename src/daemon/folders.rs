@@ -91,6 +91,12 @@ impl Folders {
         self.runtime.join("cookies")
     }
 
+    /// Makes the folders and checks that they are ours, without claiming them.
+    pub(super) fn make(&self) -> Result<(), FolderError> {
+        make_ours(&self.state)?;
+        make_ours(&self.runtime)
+    }
+
     /// Makes the folders, checks that they are ours, and claims both: two daemons with a state each could otherwise
     /// take each other's socket. A second daemon touches nothing.
     pub(super) fn claim(&self) -> Result<Claim, FolderError> {

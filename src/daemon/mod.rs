@@ -5,6 +5,7 @@
 //! that the daemon is ready only when every watch is armed and every source has been looked at once.
 
 mod clock;
+mod confine;
 mod connection;
 mod engine;
 mod folders;
@@ -19,6 +20,7 @@ mod signal;
 mod subscribers;
 mod systemd;
 
+pub use confine::{Unconfined, confine};
 pub use folders::{FolderError, Folders, usual_runtime};
 pub use signal::Signals;
 

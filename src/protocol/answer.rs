@@ -196,6 +196,8 @@ pub struct Health<'answer> {
     pub last_gap: Option<&'answer str>,
     /// How the decision log reaches the disk.
     pub log_sync: &'static str,
+    /// How far the daemon has confined itself: `enforced`, `partly`, `not` or `off`.
+    pub confinement: &'static str,
     /// State folder.
     pub state: WirePath,
     /// What went wrong and is not mended yet, one sentence each.

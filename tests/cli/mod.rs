@@ -1,6 +1,7 @@
 //! The real program, run as a shell would run it, against a daemon of its own.
 
 mod commands;
+mod confine;
 mod decide;
 mod help;
 mod offline;

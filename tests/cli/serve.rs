@@ -49,7 +49,7 @@ impl Serving {
         serving
     }
 
-    fn said(&self) -> String {
+    pub(super) fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
@@ -67,7 +67,7 @@ impl Serving {
     }
 }
 
-fn state(place: &Place) -> PathBuf {
+pub(super) fn state(place: &Place) -> PathBuf {
     place.home.join("state")
 }
 

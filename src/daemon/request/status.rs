@@ -91,6 +91,7 @@ async fn of_daemon(daemon: &Daemon) -> Answer {
             paranoid,
             last_gap: engine.health.last_gap.as_deref(),
             log_sync,
+            confinement: crate::daemon::confine::confinement(),
             state,
             problems,
         }))

@@ -13,6 +13,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+/// As much is read of the list of other folders with objects.
+const ALTERNATES_BYTES_MAX: u64 = 1024 * 1024;
 /// Larger objects are not read, in bytes.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Deltas on top of each other; git makes 50 at most unless told otherwise.
@@ -113,7 +115,12 @@ impl Objects {
 }
 
 fn alternates(folder: &Path) -> Vec<PathBuf> {
-    let text = std::fs::read(folder.join("info/alternates")).unwrap_or_default();
+    let mut text = Vec::new();
+    // Somebody may have put a pipe or a device there, which would hold us for ever. A list that is cut short only makes
+    // the count of paths unknown.
+    if let Ok(file) = open_regular(&folder.join("info/alternates")) {
+        let _ = file.take(ALTERNATES_BYTES_MAX).read_to_end(&mut text);
+    }
     let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty() && line[0] != b'#');
     lines.map(|line| folder.join(OsStr::from_bytes(line))).collect()
 }
@@ -273,4 +280,24 @@ fn size(delta: &mut &[u8]) -> Option<u64> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    #[test]
+    fn a_pipe_for_a_list_of_folders_holds_nobody() {
+        let temp = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(temp.path().join("info")).expect("a folder");
+        let pipe = temp.path().join("info/alternates");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::from(0o600), 0).expect("a pipe");
+        let (done, ended) = mpsc::channel();
+        let folder = temp.path().to_owned();
+        std::thread::spawn(move || done.send(super::alternates(&folder)));
+        let found = ended.recv_timeout(Duration::from_secs(60)).expect("it does not wait for a writer");
+        assert!(found.is_empty());
+    }
 }
