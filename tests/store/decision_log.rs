@@ -111,7 +111,7 @@ fn a_torn_last_line_is_found_by_the_check_and_cut_when_opened() {
         assert_eq!(broken_line(&log.path, Some(&log.receipts[2])), 3, "its receipt is out in the world");
         let (mut open, opened) = DecisionLog::open(&log.path).unwrap();
         let last = Some(log.receipts[1].clone());
-        assert_eq!(opened, Opened { last, torn_bytes: torn as u64 }, "cut at {cut}");
+        assert_eq!(opened, Opened { last, torn_bytes: torn as u64, set_aside: None }, "cut at {cut}");
         assert_eq!(open.append(&object(3)).unwrap(), log.receipts[2]);
         assert_eq!(fs::read(&log.path).unwrap(), whole);
     }
@@ -122,7 +122,7 @@ fn a_torn_only_line_leaves_an_empty_log() {
     let log = log_of(0);
     fs::write(&log.path, vec![b'x'; 100_000]).unwrap();
     let (mut open, opened) = DecisionLog::open(&log.path).unwrap();
-    assert_eq!(opened, Opened { last: None, torn_bytes: 100_000 });
+    assert_eq!(opened, Opened { last: None, torn_bytes: 100_000, set_aside: None });
     assert_eq!(open.append("{}").unwrap().seq, 1);
 }
 
@@ -133,7 +133,10 @@ fn a_torn_line_of_about_a_block_hides_no_newline() {
     for torn in (16_380..16_390).chain(32_760..32_776) {
         fs::write(&log.path, [&whole[..], &vec![b'x'; torn]].concat()).unwrap();
         let (_, opened) = DecisionLog::open(&log.path).unwrap();
-        assert_eq!(opened, Opened { last: log.receipts.last().cloned(), torn_bytes: torn as u64 });
+        assert_eq!(
+            opened,
+            Opened { last: log.receipts.last().cloned(), torn_bytes: torn as u64, set_aside: None }
+        );
     }
 }
 
@@ -147,7 +150,7 @@ fn lines_longer_than_a_block_are_found_from_the_end() {
     torn.extend(vec![b'y'; 40_000]);
     fs::write(&log.path, torn).unwrap();
     let (_, opened) = DecisionLog::open(&log.path).unwrap();
-    assert_eq!(opened, Opened { last: Some(receipts[2].clone()), torn_bytes: 40_000 });
+    assert_eq!(opened, Opened { last: Some(receipts[2].clone()), torn_bytes: 40_000, set_aside: None });
     let found = last_line_where(&log.path, |line| !line.contains("long")).unwrap().unwrap();
     assert!(found.contains(&receipts[1].hash));
     assert_eq!(read(&log.path, Some(1), 9).unwrap().len(), 2);

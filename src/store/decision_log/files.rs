@@ -74,8 +74,9 @@ fn rotated_names(path: &Path) -> io::Result<Vec<PathBuf>> {
     let folder = folder_of(path);
     let (stem, name) = (stem(path), name(path));
     let is_ours = |other: &str| {
-        let by_us =
-            other.strip_prefix(&stem).is_some_and(|rest| rest.starts_with('-') && rest.ends_with(".jsonl"));
+        let by_us = other
+            .strip_prefix(&stem)
+            .is_some_and(|rest| rest.starts_with('-') && rest.strip_suffix(".jsonl").is_some());
         let by_logrotate = other.strip_prefix(&name).is_some_and(|rest| {
             rest.strip_prefix(['.', '-']).is_some_and(|rest| {
                 !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')

@@ -143,7 +143,7 @@ pub(super) fn opening(line: &[u8]) -> Option<Opening> {
 pub(super) fn id(line: &[u8]) -> Option<String> {
     let link = parse(line)?;
     let said = opening(line).and_then(|opening| opening.log);
-    said.or_else(|| Some(link.hash))
+    said.or(Some(link.hash))
 }
 
 /// Checks what stands at the start of a file: the start of a chain, or a line that says what it continues.
