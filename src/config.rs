@@ -168,13 +168,23 @@ pub struct Log {
     pub sync: Sync,
     /// In mode `interval`.
     pub sync_interval_ms: u64,
+    /// The decision log goes on in a new file above this.
+    pub file_bytes_max: u64,
+    /// Rotated files kept; 0 keeps all.
+    pub files_max: usize,
     /// Of the daemon's own log, on stderr.
     pub level: Level,
 }
 
 impl Default for Log {
     fn default() -> Self {
-        Self { sync: Sync::Interval, sync_interval_ms: 100, level: Level::Info }
+        Self {
+            sync: Sync::Interval,
+            sync_interval_ms: 100,
+            file_bytes_max: 64 * 1024 * 1024,
+            files_max: 0,
+            level: Level::Info,
+        }
     }
 }
 
@@ -280,6 +290,8 @@ impl Config {
             ("server.subscriber_events_max", self.server.subscriber_events_max as u64, 1, 1_000_000),
             ("server.drain_timeout_ms", self.server.drain_timeout_ms, 1, 600_000),
             ("context.results_max", self.context.results_max as u64, 1, 10_000_000),
+            ("log.file_bytes_max", self.log.file_bytes_max, 4_096, 1 << 40),
+            ("log.files_max", self.log.files_max as u64, 0, 100_000),
             ("log.sync_interval_ms", self.log.sync_interval_ms, 1, 60_000),
         ];
         match bounds.iter().find(|(_, value, least, most)| value < least || value > most) {

@@ -2,10 +2,10 @@
 
 use super::paint::Tone;
 use super::shell::{Done, Shell, Stop, answered, usual_folders};
-use crate::store::decision_log::{Outcome, Receipt, Verdict, verify};
+use crate::store::decision_log::{Outcome, Receipt, Verdict, verify_files};
 use clap::Subcommand;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Check the decision log
 #[derive(Debug, clap::Args)]
@@ -33,12 +33,15 @@ Example:
   staled decide s-01 --json | jq -r '.receipt | \"\\(.seq):\\(.hash)\"'
   staled log verify --receipt 12:9f2c0b…  --log ~/.local/state/staled/decisions.jsonl")]
 struct Verify {
-    /// A receipt that `decide` gave, SEQ:HASH
+    /// A receipt that `decide` gave, SEQ:HASH; may be given several times
     #[arg(long, value_name = "SEQ:HASH")]
-    receipt: Option<Receipt>,
-    /// The log [default: decisions.jsonl in the state folder]
+    receipt: Vec<Receipt>,
+    /// The log, with the files rotated away beside it [default: decisions.jsonl in the state folder]
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// These files alone, oldest first
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
 }
 
 pub(super) fn run(args: Args, shell: &mut Shell) -> Done {
@@ -54,21 +57,21 @@ fn run_verify(args: &Verify, shell: &mut Shell) -> Done {
     };
     let unreadable =
         |error| Stop::with_code(1, format!("the decision log {} cannot be read: {error}", path.display()));
-    let verdict = verify(&path, args.receipt.as_ref()).map_err(unreadable)?;
+    let verdict = verify_files(&path, &args.files, &args.receipt).map_err(unreadable)?;
     let judged = judge(&verdict);
-    answered(judged.code, print(&path, &verdict, &judged, shell))
+    answered(judged.code, print(&verdict, &judged, shell))
 }
 
-fn print(path: &Path, verdict: &Verdict, judged: &Judged, shell: &mut Shell) -> Result<(), Stop> {
+fn print(verdict: &Verdict, judged: &Judged, shell: &mut Shell) -> Result<(), Stop> {
     if shell.json {
-        return shell.out.line(to_json(path, verdict, judged));
+        return shell.out.line(to_json(verdict, judged));
     }
     let word = shell.out.paint.of(judged.tone, judged.word);
     shell.out.line(format!("{word}  {}", judged.sentence))?;
     let follows = verdict
         .follows
         .as_ref()
-        .map(|end| format!("          it continues another file, which ends at {end}"));
+        .map(|end| format!("          it continues a file that is not here, which ends at {end}"));
     shell.out.lines(follows)
 }
 
@@ -96,21 +99,28 @@ fn judge(verdict: &Verdict) -> Judged {
         }
         Outcome::Broken { line, at_byte, why } => {
             let good = format!("the {} lines before it are good", line.saturating_sub(1));
-            judged(1, "broken", Tone::Bad, format!("Line {line}, at byte {at_byte}: {why}; {good}."))
+            judged(
+                1,
+                "broken",
+                Tone::Bad,
+                format!("Line {line} of {}, at byte {at_byte}: {why}; {good}.", verdict.file.display()),
+            )
         }
         Outcome::TornTail { at_byte } => {
             let torn = format!(
-                "the file ends inside another one, at byte {at_byte}, which the daemon's next start cuts off"
+                "{} ends inside another one, at byte {at_byte}, which the daemon's next start cuts off",
+                verdict.file.display()
             );
             judged(2, "torn", Tone::Doubt, format!("{lines} lines follow one another{end}; {torn}."))
         }
     }
 }
 
-fn to_json(path: &Path, verdict: &Verdict, judged: &Judged) -> Value {
+fn to_json(verdict: &Verdict, judged: &Judged) -> Value {
     let receipt = |receipt: &Option<Receipt>| receipt.as_ref().map(ToString::to_string);
     json!({
-        "log": crate::protocol::path::WirePath::from(path),
+        "log": crate::protocol::path::WirePath(verdict.file.clone()),
+        "files": verdict.files,
         "outcome": judged.word,
         "anchored": verdict.outcome == Outcome::Verified { anchored: true },
         "lines": verdict.lines,

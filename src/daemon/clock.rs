@@ -35,3 +35,9 @@ pub(super) fn file_stamp() -> String {
         text.chars().take_while(|&symbol| symbol != '.').filter(|symbol| !"-:".contains(*symbol)).collect();
     format!("{digits}Z")
 }
+
+/// The same to the microsecond: `20261129T100712345678Z`.
+pub(super) fn fine_stamp() -> String {
+    let text = crate::protocol::time::to_text(now());
+    text.chars().filter(|symbol| !"-:.".contains(*symbol)).collect()
+}

@@ -1,14 +1,21 @@
 //! The owner of the decision log: one line a decision, written before the answer, synced as configured.
+//!
+//! Promise: after a failure nothing is answered until a line has been written, in a new file that was synced where the
+//! old one cannot be trusted any more. A sync error is final for its file. That it failed is told while it lasts, and a
+//! `healed` line says it afterwards. A file that is long enough is rotated away.
 
 use super::clock;
-use crate::config::Sync;
+use crate::config::{self, Sync};
 use crate::protocol::time;
 use crate::store::decision_log::{DecisionLog, LogError, Receipt};
 use crate::store::syncer::{Syncer, Watched};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+
+/// How long a file that cannot be written is left alone before a new one is tried again.
+const MEND_PAUSE: Duration = Duration::from_millis(100);
 
 /// The decision log, shared by those who append to it.
 #[derive(Clone)]
@@ -21,8 +28,11 @@ struct Inner {
     log: DecisionLog,
     watched: Watched,
     syncer: Syncer,
-    sync: Sync,
-    interval: Duration,
+    options: config::Log,
+    path: PathBuf,
+    /// Why the last line could not be logged; none when it could.
+    trouble: Option<String>,
+    mend_after: Option<Instant>,
 }
 
 /// A line could not be logged, so nothing may be answered.
@@ -37,13 +47,15 @@ pub(super) enum Unlogged {
 }
 
 impl Log {
-    pub(super) fn open(state: &Path, sync: Sync, interval: Duration) -> Result<Self, LogError> {
+    pub(super) fn open(state: &Path, options: &config::Log) -> Result<Self, LogError> {
         let path = state.join("decisions.jsonl");
-        let (log, opened) = DecisionLog::open(&path)?;
+        let (log, opened) = DecisionLog::open_or_set_aside(&path, &aside(&path))?;
         let io = |source| LogError::Io { doing: "start the syncer of", path: path.clone(), source };
         let syncer = Syncer::start("log-sync").map_err(io)?;
         let watched = syncer.watch(log.file()?);
-        let inner = Inner { log, watched, syncer, sync, interval };
+        let options = options.clone();
+        let (trouble, mend_after) = (None, None);
+        let inner = Inner { log, watched, syncer, options, path: path.clone(), trouble, mend_after };
         inner.apply_mode();
         let log = Self { inner: Arc::new(Mutex::new(inner)), path };
         if opened.torn_bytes > 0 {
@@ -52,6 +64,10 @@ impl Log {
                 "healed",
                 &[("what", &format!("{} bytes of a torn line were cut", opened.torn_bytes))],
             )?;
+        }
+        if let Some(why) = opened.set_aside {
+            tracing::error!(why, "the decision log goes on in a new file");
+            log.event("healed", &[("what", &format!("the decision log goes on in a new file, for {why}"))])?;
         }
         Ok(log)
     }
@@ -68,38 +84,39 @@ impl Log {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn configure(&self, sync: Sync, interval: Duration) {
+    pub(super) fn configure(&self, options: &config::Log) {
         let mut inner = self.lock();
-        (inner.sync, inner.interval) = (sync, interval);
+        inner.options = options.clone();
         inner.apply_mode();
     }
 
     pub(super) fn mode(&self) -> Sync {
-        self.lock().sync
+        self.lock().options.sync
     }
 
-    /// The sync error that is final for the current file, if there was one.
+    /// Why nothing can be logged at the moment. Whoever asks has it tried again first.
     pub(super) fn failed(&self) -> Option<String> {
-        self.lock().watched.failed().map(|error| format!("the decision log could not be synced: {error}"))
+        self.lock().tried_again()
     }
 
+    /// After somebody renamed the file away. Another file under its name is none of ours, and is set aside.
     pub(super) fn reopen(&self) -> Result<(), LogError> {
         let mut inner = self.lock();
-        inner.log.reopen()?;
-        inner.watched = inner.syncer.watch(inner.log.file()?);
-        inner.apply_mode();
-        Ok(())
+        match inner.log.reopen() {
+            Ok(_) => inner.watch_anew(),
+            Err(error) if error.ends_the_file() => inner.rotate(Some(&error.to_string())),
+            Err(error) => Err(error),
+        }
     }
 
     /// Writes one line. When this returns the line is where the configured mode wants it.
     pub(super) async fn append(&self, object: &str) -> Result<Receipt, Unlogged> {
         let (receipt, synced) = {
             let mut inner = self.lock();
-            if let Some(error) = inner.watched.failed() {
-                return Err(Unlogged::Sync(error));
-            }
-            let receipt = inner.log.append(object)?;
-            (receipt, inner.sync_after_append())
+            let receipt = inner.append(object)?;
+            let synced = inner.sync_after_append();
+            inner.rotate_if_long();
+            (receipt, synced)
         };
         match synced {
             None => Ok(receipt),
@@ -113,26 +130,152 @@ impl Log {
 
     /// Writes one line that is no decision.
     pub(super) fn event(&self, event: &str, fields: &[(&str, &str)]) -> Result<Receipt, LogError> {
-        let mut object = serde_json::Map::new();
-        object.insert("event".to_owned(), event.into());
-        object.insert("at".to_owned(), time::to_text(clock::now()).into());
-        for (name, value) in fields {
-            object.insert((*name).to_owned(), (*value).into());
-        }
         let mut inner = self.lock();
-        let receipt = inner.log.append(&serde_json::Value::Object(object).to_string())?;
+        let receipt = inner.append(&event_line(event, fields))?;
         inner.watched.written();
         Ok(receipt)
     }
 }
 
+fn event_line(event: &str, fields: &[(&str, &str)]) -> String {
+    let mut object = serde_json::Map::new();
+    object.insert("event".to_owned(), event.into());
+    object.insert("at".to_owned(), time::to_text(clock::now()).into());
+    for (name, value) in fields {
+        object.insert((*name).to_owned(), (*value).into());
+    }
+    serde_json::Value::Object(object).to_string()
+}
+
+/// A name for the file that is rotated away, which nothing has yet.
+fn aside(path: &Path) -> PathBuf {
+    loop {
+        let aside = path.with_file_name(format!("decisions-{}.jsonl", clock::fine_stamp()));
+        if aside.symlink_metadata().is_err() {
+            return aside;
+        }
+    }
+}
+
 impl Inner {
+    fn append(&mut self, object: &str) -> Result<Receipt, LogError> {
+        let appended = self.mend().and_then(|()| self.log.append(object));
+        let appended = match appended {
+            Err(error) if error.ends_the_file() => {
+                self.begin_new_file(&error.to_string()).and_then(|()| self.log.append(object))
+            }
+            appended => appended,
+        };
+        match appended {
+            Ok(receipt) => {
+                self.say_healed();
+                Ok(receipt)
+            }
+            // The object's fault, and not the log's.
+            Err(LogError::NotAnObject) => Err(LogError::NotAnObject),
+            Err(error) => {
+                self.trouble.get_or_insert_with(|| error.to_string());
+                Err(error)
+            }
+        }
+    }
+
+    /// A file whose sync failed takes nothing more: the kernel has forgotten what it lost, and would call the next sync
+    /// a success.
+    fn mend(&mut self) -> Result<(), LogError> {
+        match self.watched.failed() {
+            None => Ok(()),
+            Some(error) => self.begin_new_file(&format!("the file before could not be synced: {error}")),
+        }
+    }
+
+    /// The new file is synced before it has its name, so whoever is answered from it is answered after a sync.
+    fn begin_new_file(&mut self, why: &str) -> Result<(), LogError> {
+        self.trouble.get_or_insert_with(|| why.to_owned());
+        if self.mend_after.is_some_and(|after| Instant::now() < after) {
+            let (path, why) = (self.path.clone(), why.to_owned());
+            return Err(LogError::Poisoned { path, why });
+        }
+        self.mend_after = Some(Instant::now() + MEND_PAUSE);
+        self.rotate(Some(why))?;
+        self.mend_after = None;
+        tracing::warn!(why, "the decision log goes on in a new file");
+        Ok(())
+    }
+
+    fn say_healed(&mut self) {
+        if let Some(what) = self.trouble.take()
+            && self.log.append(&event_line("healed", &[("what", &what)])).is_err()
+        {
+            self.trouble = Some(what);
+        }
+    }
+
+    fn tried_again(&mut self) -> Option<String> {
+        if self.trouble.is_some() || self.watched.failed().is_some() {
+            let healed = self.mend().and_then(|()| {
+                let what = self.trouble.clone().unwrap_or_default();
+                self.log.append(&event_line("healed", &[("what", &what)]))
+            });
+            match healed {
+                Ok(_) => {
+                    self.trouble = None;
+                    self.watched.written();
+                }
+                Err(error) if error.ends_the_file() => drop(self.begin_new_file(&error.to_string())),
+                Err(_) => {}
+            }
+        }
+        self.trouble.as_ref().map(|why| format!("nothing is decided, for the decision log failed: {why}"))
+    }
+
+    fn rotate_if_long(&mut self) {
+        if self.log.bytes() < self.options.file_bytes_max {
+            return;
+        }
+        if let Err(error) = self.rotate(None) {
+            // The line is logged; the next one tries again.
+            tracing::warn!(%error, "the decision log was not rotated");
+            return;
+        }
+        if self.options.files_max > 0 {
+            match self.log.forget_oldest(self.options.files_max) {
+                Ok(gone) => gone.iter().for_each(|file| tracing::info!(file = %file.display(), "removed")),
+                Err(error) => tracing::warn!(%error, "old files of the decision log stay"),
+            }
+        }
+    }
+
+    /// The old file is synced before anything in the new one: the syncer serves files in the order they came to it.
+    fn rotate(&mut self, why: Option<&str>) -> Result<(), LogError> {
+        let before = self.log.last().cloned();
+        let rotated = self.log.rotate(&aside(&self.path), why);
+        // Where it failed before the new file had its name, the old one stays, and so does what is known of it. Where
+        // only the last step failed the log is in the new file.
+        if self.log.last() != before.as_ref() {
+            self.watched.sync_soon(Box::new(|synced| {
+                if let Err(error) = synced {
+                    tracing::error!(%error, "the end of a rotated decision log may not be on disk");
+                }
+            }));
+            self.watch_anew()?;
+        }
+        rotated.map(drop)
+    }
+
+    fn watch_anew(&mut self) -> Result<(), LogError> {
+        self.watched = self.syncer.watch(self.log.file()?);
+        self.apply_mode();
+        Ok(())
+    }
+
     fn apply_mode(&self) {
-        self.watched.sync_every((self.sync == Sync::Interval).then_some(self.interval));
+        let interval = Duration::from_millis(self.options.sync_interval_ms);
+        self.watched.sync_every((self.options.sync == Sync::Interval).then_some(interval));
     }
 
     fn sync_after_append(&self) -> Option<oneshot::Receiver<crate::store::syncer::Synced>> {
-        if self.sync != Sync::Always {
+        if self.options.sync != Sync::Always {
             self.watched.written();
             return None;
         }

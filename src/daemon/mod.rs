@@ -126,7 +126,7 @@ impl Daemon {
     fn read_again(&self) -> Result<Vec<&'static str>, crate::config::ConfigError> {
         let mut config = Config::load(self.config_file.as_deref())?;
         let kept = self.started_with.kept_until_restart(&config);
-        self.log.configure(config.log.sync, Duration::from_millis(config.log.sync_interval_ms));
+        self.log.configure(&config.log);
         // It may have been asked for on the command line.
         config.verify.paranoid = self.started_with.verify.paranoid;
         *self.config.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(config);
@@ -183,7 +183,7 @@ async fn live(
     };
     let store::Opened { index, checks, ledger, healed } = store::open(&opening)?;
     healed.iter().for_each(|what| tracing::warn!("{what}"));
-    let log = Log::open(&folders.state, config.log.sync, Duration::from_millis(config.log.sync_interval_ms))?;
+    let log = Log::open(&folders.state, &config.log)?;
     log.event("epoch", &[("epoch", &epoch), ("why", "the daemon started")])?;
     for what in &healed {
         log.event("healed", &[("what", what)])?;

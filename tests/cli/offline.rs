@@ -90,7 +90,7 @@ fn log_verify_tells_whole_broken_torn_and_unanchored_apart() {
     let other = log.with_file_name("other.jsonl");
     let lines: Vec<&str> = text.lines().collect();
     for (content, code, says) in [
-        (text.replacen("resume", "rezume", 1), 1, "broken  Line 2, at byte "),
+        (text.replacen("resume", "rezume", 1), 1, "broken  Line 2 of "),
         (format!("{}\n{}\n", lines[0], lines[2]), 1, "broken  Line 2"),
         (text[..text.len() - 5].to_owned(), 2, "torn  2 lines follow one another"),
     ] {

@@ -11,6 +11,7 @@ mod register;
 mod ranges;
 mod reload;
 mod restart;
+mod rotate;
 mod schema;
 mod scrub;
 mod sessions;

@@ -2,7 +2,7 @@
 
 use super::SmallDisk;
 use staled::store::decision_log::{
-    DecisionLog, LogError, Opened, Outcome, Receipt, Verdict, last_line_where, read, verify,
+    DecisionLog, LogError, Opened, Outcome, Receipt, Verdict, last_line_where, read, verify, verify_files,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ fn log_of(count: u64) -> Log {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("decisions.jsonl");
     let (mut log, opened) = DecisionLog::open(&path).unwrap();
-    assert_eq!(opened, Opened { last: None, torn_bytes: 0 });
+    assert_eq!(opened, Opened { last: None, torn_bytes: 0, set_aside: None });
     let receipts = (1..=count).map(|n| log.append(&object(n)).unwrap()).collect();
     Log { _folder: folder, path, receipts }
 }
@@ -111,7 +111,7 @@ fn a_torn_last_line_is_found_by_the_check_and_cut_when_opened() {
         assert_eq!(broken_line(&log.path, Some(&log.receipts[2])), 3, "its receipt is out in the world");
         let (mut open, opened) = DecisionLog::open(&log.path).unwrap();
         let last = Some(log.receipts[1].clone());
-        assert_eq!(opened, Opened { last, torn_bytes: torn as u64 }, "cut at {cut}");
+        assert_eq!(opened, Opened { last, torn_bytes: torn as u64, set_aside: None }, "cut at {cut}");
         assert_eq!(open.append(&object(3)).unwrap(), log.receipts[2]);
         assert_eq!(fs::read(&log.path).unwrap(), whole);
     }
@@ -122,7 +122,7 @@ fn a_torn_only_line_leaves_an_empty_log() {
     let log = log_of(0);
     fs::write(&log.path, vec![b'x'; 100_000]).unwrap();
     let (mut open, opened) = DecisionLog::open(&log.path).unwrap();
-    assert_eq!(opened, Opened { last: None, torn_bytes: 100_000 });
+    assert_eq!(opened, Opened { last: None, torn_bytes: 100_000, set_aside: None });
     assert_eq!(open.append("{}").unwrap().seq, 1);
 }
 
@@ -133,7 +133,10 @@ fn a_torn_line_of_about_a_block_hides_no_newline() {
     for torn in (16_380..16_390).chain(32_760..32_776) {
         fs::write(&log.path, [&whole[..], &vec![b'x'; torn]].concat()).unwrap();
         let (_, opened) = DecisionLog::open(&log.path).unwrap();
-        assert_eq!(opened, Opened { last: log.receipts.last().cloned(), torn_bytes: torn as u64 });
+        assert_eq!(
+            opened,
+            Opened { last: log.receipts.last().cloned(), torn_bytes: torn as u64, set_aside: None }
+        );
     }
 }
 
@@ -147,7 +150,7 @@ fn lines_longer_than_a_block_are_found_from_the_end() {
     torn.extend(vec![b'y'; 40_000]);
     fs::write(&log.path, torn).unwrap();
     let (_, opened) = DecisionLog::open(&log.path).unwrap();
-    assert_eq!(opened, Opened { last: Some(receipts[2].clone()), torn_bytes: 40_000 });
+    assert_eq!(opened, Opened { last: Some(receipts[2].clone()), torn_bytes: 40_000, set_aside: None });
     let found = last_line_where(&log.path, |line| !line.contains("long")).unwrap().unwrap();
     assert!(found.contains(&receipts[1].hash));
     assert_eq!(read(&log.path, Some(1), 9).unwrap().len(), 2);
@@ -314,7 +317,7 @@ fn rotation_leaves_no_moment_without_a_file_and_names_the_old_one() {
     let (mut open, _) = DecisionLog::open(&log.path).unwrap();
     fs::write(log.path.with_extension("jsonl.new"), "left by a crash").unwrap();
     let aside = log.path.with_file_name("decisions-\"1\".jsonl");
-    assert_eq!(open.rotate(&aside).unwrap().seq, 4);
+    assert_eq!(open.rotate(&aside, None).unwrap().seq, 4);
     let first: serde_json::Value = serde_json::from_slice(&lines(&log.path)[0]).unwrap();
     assert_eq!(first["event"], "log_continued");
     assert_eq!(first["previous_file"], "decisions-\"1\".jsonl");
@@ -323,7 +326,7 @@ fn rotation_leaves_no_moment_without_a_file_and_names_the_old_one() {
     open.append(&object(5)).unwrap();
     assert_eq!(check(&aside, Some(&log.receipts[2])).lines, 3);
     assert_eq!(check(&log.path, None).lines, 2);
-    let error = open.rotate(&aside).unwrap_err();
+    let error = open.rotate(&aside, None).unwrap_err();
     assert!(matches!(error, LogError::Io { .. }), "an older file is not overwritten: {error}");
     assert_eq!(open.append(&object(6)).unwrap().seq, 6);
     assert_eq!(check(&log.path, None).lines, 3);
@@ -411,4 +414,102 @@ fn an_answer_of_many_long_lines_is_bounded() {
     }
     assert_eq!(read(&log.path, None, 10).unwrap().len(), 1);
     assert_eq!(read(&log.path, Some(2), 10).unwrap().len(), 1);
+}
+
+/// Many files: the chain, every page and the search go across them.
+fn rotated(log: &Log, times: u64) -> Vec<Receipt> {
+    let (mut open, _) = DecisionLog::open(&log.path).unwrap();
+    let mut receipts = Vec::new();
+    for n in 0..times {
+        receipts.push(open.append(&object(n)).unwrap());
+        open.rotate(&log.path.with_file_name(format!("decisions-{n:04}.jsonl")), None).unwrap();
+        receipts.push(open.append(&object(n)).unwrap());
+    }
+    receipts
+}
+
+fn whole(path: &Path, receipts: &[Receipt]) -> Verdict {
+    verify_files(path, &[], receipts).unwrap()
+}
+
+#[test]
+fn the_chain_and_every_page_go_across_files() {
+    let log = log_of(3);
+    let receipts = rotated(&log, 6);
+    let verdict = whole(&log.path, &receipts);
+    assert_eq!((verdict.files, verdict.lines), (7, 21));
+    assert_eq!(verdict.outcome, Outcome::Verified { anchored: true });
+    let all = read(&log.path, None, 1000).unwrap();
+    assert_eq!(all.len(), 21);
+    for after in 0..=21 {
+        for limit in [1, 4, 100] {
+            let wanted: Vec<String> = all.iter().skip(after).take(limit).cloned().collect();
+            assert_eq!(read(&log.path, Some(after as u64), limit).unwrap(), wanted, "{limit} after {after}");
+        }
+    }
+    let first = last_line_where(&log.path, |line| line.contains("\"seq\":1,")).unwrap();
+    assert_eq!(first.as_ref(), Some(&all[0]));
+    // The oldest may go; one in the middle may not.
+    fs::remove_file(log.path.with_file_name("decisions-0000.jsonl")).unwrap();
+    assert_eq!(whole(&log.path, &[]).outcome, Outcome::Verified { anchored: false });
+    fs::remove_file(log.path.with_file_name("decisions-0003.jsonl")).unwrap();
+    let Verdict { outcome: Outcome::Broken { line: 1, why, .. }, file, .. } = whole(&log.path, &[]) else {
+        panic!("a missing file is not noticed")
+    };
+    assert!(why.contains("decisions-0003.jsonl") && file.ends_with("decisions-0004.jsonl"), "{why} {file:?}");
+    let (open, _) = DecisionLog::open(&log.path).unwrap();
+    assert_eq!(open.forget_oldest(1).unwrap().len(), 3);
+    assert_eq!(whole(&log.path, &[]).files, 2);
+}
+
+#[test]
+fn a_rotation_cut_short_at_any_step_is_undone_at_the_next_start() {
+    for step in 0..3 {
+        let log = log_of(3);
+        let aside = log.path.with_file_name("decisions-1.jsonl");
+        if step >= 1 {
+            fs::write(log.path.with_file_name("decisions.jsonl.new"), "{}\n").unwrap();
+        }
+        if step >= 2 {
+            fs::hard_link(&log.path, &aside).unwrap();
+        }
+        assert_eq!(whole(&log.path, &log.receipts).lines, 3, "step {step}: one file under two names is one");
+        let (mut open, _) =
+            DecisionLog::open_or_set_aside(&log.path, &log.path.with_file_name("no")).unwrap();
+        assert_eq!(open.append("{}").unwrap().seq, 4);
+        open.rotate(&aside, None).unwrap();
+        assert_eq!(whole(&log.path, &log.receipts).lines, 5);
+    }
+}
+
+#[test]
+fn what_cannot_be_continued_is_set_aside_and_said() {
+    let log = log_of(5);
+    let text = fs::read_to_string(&log.path).unwrap().replace("\"n\":5", "\"n\":6");
+    fs::write(&log.path, text).unwrap();
+    let aside = log.path.with_file_name("decisions-1.jsonl");
+    let (mut open, opened) = DecisionLog::open_or_set_aside(&log.path, &aside).unwrap();
+    assert!(opened.set_aside.unwrap().contains("damaged"));
+    assert_eq!(open.append("{}").unwrap().seq, 7, "no number is given twice");
+    let first: serde_json::Value = serde_json::from_slice(&lines(&log.path)[0]).unwrap();
+    assert!(first["why"].as_str().unwrap().contains("its bytes are not those that were written"), "{first}");
+    let verdict = whole(&log.path, &[]);
+    assert!(
+        matches!(verdict.outcome, Outcome::Broken { line: 5, .. }) && verdict.file == aside,
+        "{verdict:?}"
+    );
+    // Somebody else cut the file: the log goes on, and the cut is found.
+    open.append("{}").unwrap();
+    let kept = lines(&log.path)[..2].concat();
+    fs::write(&log.path, kept).unwrap();
+    let error = open.append("{}").unwrap_err();
+    assert!(error.ends_the_file());
+    let cut = log.path.with_file_name("decisions-2.jsonl");
+    open.rotate(&cut, Some(&error.to_string())).unwrap();
+    open.append("{}").unwrap();
+    let Outcome::Broken { why, .. } = verify_files(&log.path, &[cut, log.path.clone()], &[]).unwrap().outcome
+    else {
+        panic!("the cut is not noticed")
+    };
+    assert!(why.contains("lines 8 to 8 are missing") && why.contains("somebody else changed it"), "{why}");
 }

@@ -126,6 +126,26 @@ pub(super) fn check(bytes: &[u8]) -> Result<Link, &'static str> {
     Ok(link)
 }
 
+/// What a line that opens a file says about its chain: the name of the file before it, the log's id, the reason.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct Opening {
+    pub(super) previous_file: Option<String>,
+    pub(super) log: Option<String>,
+    pub(super) why: Option<String>,
+}
+
+pub(super) fn opening(line: &[u8]) -> Option<Opening> {
+    line.starts_with(CONTINUES.as_bytes()).then(|| serde_json::from_slice(line).unwrap_or_default())
+}
+
+/// The log's id by the first line of one of its files: the hash of the chain's own first line.
+pub(super) fn id(line: &[u8]) -> Option<String> {
+    let link = parse(line)?;
+    let said = opening(line).and_then(|opening| opening.log);
+    said.or(Some(link.hash))
+}
+
 /// Checks what stands at the start of a file: the start of a chain, or a line that says what it continues.
 pub(super) fn may_open_a_file(bytes: &[u8], link: &Link) -> bool {
     link.follows() == Receipt::genesis() || bytes.starts_with(CONTINUES.as_bytes())

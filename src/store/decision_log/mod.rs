@@ -1,19 +1,21 @@
 //! The decision log: one JSON object a line, each chained to the one before by its hash, for people and for audits.
 //!
 //! Promise: a line is whole or absent. It is written with one `write`; what a failed write left is cut back, and if
-//! that fails the log takes nothing more. The chain goes on over restarts and over a change of files.
+//! that fails the log takes nothing more until it goes on in another file. The chain goes on over restarts and over a
+//! change of files; whenever a file is left for another reason than its size, the next one's first line says why.
 //!
-//! Absent: what a line means; syncing (the [`Syncer`](super::syncer::Syncer) does, on [`DecisionLog::file`]); protection
+//! Absent: what a line means; when to rotate; syncing (the [`Syncer`](super::syncer::Syncer) does, on [`DecisionLog::file`]); protection
 //! against somebody who may write the file and rewrites all of it. [`verify`] says what can be found.
 
 mod backward;
+mod files;
 mod line;
 mod read;
 mod verify;
 
 pub use line::{NotAReceipt, Receipt};
 pub use read::{READ_BYTES_MAX, last_line_where, read};
-pub use verify::{Outcome, Verdict, verify};
+pub use verify::{Outcome, Verdict, verify, verify_files};
 
 use super::whole;
 use std::ffi::OsString;
@@ -39,6 +41,8 @@ pub struct DecisionLog {
     /// Where the last good line ends; the file is cut back to here when an append fails.
     end: u64,
     last: Receipt,
+    /// Hash of the chain's first line, by which anchors know the log; empty until there is one.
+    id: String,
     buffer: Vec<u8>,
     poisoned: Option<String>,
 }
@@ -50,6 +54,16 @@ pub struct Opened {
     pub last: Option<Receipt>,
     /// How much of a torn last line was cut off.
     pub torn_bytes: u64,
+    /// Why what was found could not be continued and stands under another name now.
+    pub set_aside: Option<String>,
+}
+
+impl LogError {
+    /// Whether nothing can be appended any more until the log goes on in another file.
+    #[must_use]
+    pub fn ends_the_file(&self) -> bool {
+        matches!(self, Self::Damaged { .. } | Self::Foreign { .. } | Self::Poisoned { .. })
+    }
 }
 
 /// Why the log could not be opened or appended to.
@@ -104,11 +118,42 @@ impl DecisionLog {
     /// Opens the log, creating it when missing, and cuts off a torn last line.
     pub fn open(path: &Path) -> Result<(Self, Opened), LogError> {
         let found = Found::open(path)?;
+        let id = found.id(path)?;
         let last = found.last.clone().unwrap_or_else(Receipt::genesis);
-        let opened = Opened { last: found.last, torn_bytes: found.torn_bytes };
-        let buffer = Vec::new();
-        let log =
-            Self { path: path.to_owned(), file: found.file, end: found.end, last, buffer, poisoned: None };
+        let opened = Opened { last: found.last, torn_bytes: found.torn_bytes, set_aside: None };
+        let (path, buffer) = (path.to_owned(), Vec::new());
+        let log = Self { path, file: found.file, end: found.end, last, id, buffer, poisoned: None };
+        Ok((log, opened))
+    }
+
+    /// Opens the log whatever is found: a rotation that a crash cut short is undone, an empty file continues the newest
+    /// rotated one, and a file that cannot be continued is set aside under this name.
+    pub fn open_or_set_aside(path: &Path, aside: &Path) -> Result<(Self, Opened), LogError> {
+        let failed = |source| io_error("open", path, source);
+        files::heal(path).map_err(failed)?;
+        let why = match Self::open(path) {
+            Ok((mut log, opened)) => {
+                if opened.last.is_none()
+                    && let Some(last) = files::newest_rotated(path).map_err(failed)?
+                {
+                    log.continue_from(last)?;
+                }
+                return Ok((log, opened));
+            }
+            Err(error) if error.ends_the_file() => error.to_string(),
+            Err(error) => return Err(error),
+        };
+        let file = OpenOptions::new().read(true).append(true).open(path).map_err(failed)?;
+        let end = file.metadata().map_err(failed)?.len();
+        let known = match files::last_good(&file).map_err(failed)? {
+            Some(last) => Some(last),
+            None => files::newest_rotated(path).map_err(failed)?,
+        };
+        let last = known.unwrap_or_else(|| Receipt { seq: 1, ..Receipt::genesis() });
+        let id = id_of(&file).map_err(failed)?;
+        let mut log = Self { path: path.to_owned(), file, end, last, id, buffer: Vec::new(), poisoned: None };
+        log.rotate(aside, Some(&why))?;
+        let opened = Opened { last: log.last().cloned(), torn_bytes: 0, set_aside: Some(why) };
         Ok((log, opened))
     }
 
@@ -126,7 +171,7 @@ impl DecisionLog {
         if self.end > 0 || self.last.seq == 0 {
             return Ok(None);
         }
-        self.append_line(&continued(None, &self.last)).map(Some)
+        self.append_line(&continued(None, &self.last, &self.id, None)).map(Some)
     }
 
     fn append_line(&mut self, object: &str) -> Result<Receipt, LogError> {
@@ -140,6 +185,9 @@ impl DecisionLog {
         }
         written?;
         self.end += len;
+        if self.id.is_empty() {
+            self.id.clone_from(&receipt.hash);
+        }
         self.last = receipt.clone();
         Ok(receipt)
     }
@@ -159,25 +207,47 @@ impl DecisionLog {
     }
 
     /// Renames the file to `aside` and goes on in a new one, whose first line names the old one and its end. There is no
-    /// moment without a file under the log's name. The old file is not synced: ask the syncer first.
-    pub fn rotate(&mut self, aside: &Path) -> Result<Receipt, LogError> {
-        self.check_ours()?;
+    /// moment without a file under the log's name, and the new file is on disk when this returns. The old file is not
+    /// synced: ask the syncer first.
+    ///
+    /// With a reason it is left whatever became of it, be it that somebody else wrote in it or renamed it away, and the
+    /// new file's first line says the reason.
+    pub fn rotate(&mut self, aside: &Path, why: Option<&str>) -> Result<Receipt, LogError> {
+        match why {
+            None => self.check_ours()?,
+            // What a failed append left behind the last good line is no line, and never was.
+            Some(_) if self.poisoned.is_some() => drop(self.file.set_len(self.end)),
+            Some(_) => {}
+        }
         let fresh = with_suffix(&self.path, ".new");
         let mut buffer = Vec::new();
-        let object = continued(aside.file_name().and_then(|name| name.to_str()), &self.last);
+        let named = aside.file_name().and_then(|name| name.to_str());
+        let object = continued(named, &self.last, &self.id, why);
         let receipt = line::seal(&object, &self.last, &mut buffer).ok_or(LogError::NotAnObject)?;
         let file = write_fresh(&fresh, &buffer).map_err(|source| io_error("create", &fresh, source))?;
-        fs::hard_link(&self.path, aside).map_err(|source| io_error("rotate to", aside, source))?;
+        match fs::hard_link(&self.path, aside) {
+            Err(error) if why.is_some() && error.kind() == io::ErrorKind::NotFound => {}
+            linked => linked.map_err(|source| io_error("rotate to", aside, source))?,
+        }
         if let Err(source) = fs::rename(&fresh, &self.path) {
-            // The second name goes again; if even that fails, two names for one file do no harm.
+            // The second name goes again; if even that fails, the next start takes it away.
             let _ = fs::remove_file(aside);
             return Err(io_error("rotate", &self.path, source));
         }
         (self.file, self.end, self.poisoned) = (file, buffer.len() as u64, None);
+        if self.id.is_empty() {
+            self.id.clone_from(&receipt.hash);
+        }
         self.last = receipt.clone();
         whole::sync_folder_of(&self.path)
             .map_err(|source| io_error("sync the folder of", &self.path, source))?;
         Ok(receipt)
+    }
+
+    /// Removes the oldest rotated files but for `keep` of them, and names those that are gone.
+    pub fn forget_oldest(&self, keep: usize) -> Result<Vec<PathBuf>, LogError> {
+        files::forget_oldest(&self.path, keep)
+            .map_err(|source| io_error("remove old files of", &self.path, source))
     }
 
     /// Lets an empty log continue a chain whose end is known from elsewhere, such as the newest rotated file. The line
@@ -200,6 +270,12 @@ impl DecisionLog {
     #[must_use]
     pub fn last(&self) -> Option<&Receipt> {
         Some(&self.last).filter(|last| last.seq > 0)
+    }
+
+    /// Hash of the chain's first line, by which anchors know the log; empty while it has none.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     /// How long the file is.
@@ -258,13 +334,18 @@ impl Found {
         if len == 0 {
             whole::sync_folder_of(path).map_err(failed)?;
         }
+        let damaged = |at_byte, why| LogError::Damaged { path: path.to_owned(), at_byte, why };
         let end = backward::end_of_whole_lines(&file, len).map_err(failed)?;
-        let (last_start, last) = match backward::line_before(&file, end).map_err(failed)? {
-            Some((at_byte, line)) => {
-                let damaged = |why| LogError::Damaged { path: path.to_owned(), at_byte, why };
-                (at_byte, Some(line::check(&line).map_err(damaged)?.receipt()))
+        let (last_start, last) = match backward::line_before(&file, end) {
+            Ok(Some((at_byte, line))) => {
+                let link = line::check(&line).map_err(|why| damaged(at_byte, why))?;
+                (at_byte, Some(link.receipt()))
             }
-            None => (0, None),
+            Ok(None) => (0, None),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(damaged(0, "its last line is longer than any that is written"));
+            }
+            Err(error) => return Err(failed(error)),
         };
         if end < len {
             let cut = file.set_len(end).and_then(|()| file.sync_all());
@@ -272,16 +353,27 @@ impl Found {
         }
         Ok(Self { file, end, last, last_start, torn_bytes: len - end })
     }
+
+    fn id(&self, path: &Path) -> Result<String, LogError> {
+        id_of(&self.file).map_err(|source| io_error("read", path, source))
+    }
+}
+
+fn id_of(file: &File) -> io::Result<String> {
+    Ok(files::first_line(file)?.and_then(|line| line::id(&line)).unwrap_or_default())
 }
 
 /// The object that opens a file in the middle of the chain.
-fn continued(previous_file: Option<&str>, last: &Receipt) -> String {
-    let previous_file = previous_file.map_or(serde_json::Value::Null, serde_json::Value::from);
+fn continued(previous_file: Option<&str>, last: &Receipt, id: &str, why: Option<&str>) -> String {
+    let text = |text: Option<&str>| text.map_or(serde_json::Value::Null, serde_json::Value::from);
+    let why = why.map(|why| format!(r#","why":{}"#, text(Some(why)))).unwrap_or_default();
     format!(
-        r#"{}"previous_file":{previous_file},"previous_seq":{},"previous_hash":"{}"}}"#,
+        r#"{}"previous_file":{},"previous_seq":{},"previous_hash":"{}","log":{}{why}}}"#,
         line::CONTINUES,
+        text(previous_file),
         last.seq,
-        last.hash
+        last.hash,
+        text(Some(id).filter(|id| !id.is_empty())),
     )
 }
 

@@ -1,47 +1,96 @@
-//! Reading the log for people and for replay: by seq, or backwards until something fits.
+//! Reading the log for people and for replay: by seq, or backwards until something fits, across all its files.
 //!
-//! Absent: any judgement. Lines that cannot be taken apart are passed over; [`verify`](super::verify) is the judge.
+//! Absent: any judgement. Lines that cannot be taken apart are passed over; [`verify`](super::verify()) is the judge.
 
+use super::files::{self, Part};
 use super::{LINE_BYTES_MAX, backward, line};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// One answer of [`read`] holds no more than this, and at least one line.
 pub const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Up to `limit` lines after this seq (from the first when `None`), oldest first, without their newlines.
 pub fn read(path: &Path, after: Option<u64>, limit: usize) -> io::Result<Vec<String>> {
-    let mut file = File::open(path)?;
     let after = after.unwrap_or(0);
-    let start = start_of_line_after(&file, after)?;
-    file.seek(SeekFrom::Start(start))?;
-    let mut reader = BufReader::new(file);
-    let (mut lines, mut bytes) = (Vec::new(), 0);
-    while lines.len() < limit
-        && let Some(line) = next_line(&mut reader)?
-    {
-        let Some(text) = text_after(line, after) else { continue };
-        bytes += text.len();
-        if bytes > READ_BYTES_MAX && !lines.is_empty() {
+    let mut page = Page { after, limit, lines: Vec::new(), bytes: 0 };
+    for part in parts_after(path, after)? {
+        if !page.take_from(part.file()?)? {
             break;
         }
-        lines.push(text);
     }
-    Ok(lines)
+    Ok(page.lines)
+}
+
+/// The files that may hold lines after this seq. Whoever follows the log asks for its end: one file is opened then.
+fn parts_after(path: &Path, after: u64) -> io::Result<Vec<Part>> {
+    if let Ok(current) = Part::at(path)
+        && current.first <= after.saturating_add(1)
+    {
+        return Ok(vec![current]);
+    }
+    let parts = files::all(path)?;
+    if parts.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "there is no decision log"));
+    }
+    let begun = parts.iter().rposition(|part| part.first <= after.saturating_add(1)).unwrap_or(0);
+    Ok(parts.into_iter().skip(begun).collect())
+}
+
+/// An answer as it grows.
+struct Page {
+    after: u64,
+    limit: usize,
+    lines: Vec<String>,
+    bytes: usize,
+}
+
+impl Page {
+    /// Whether there is room for more.
+    fn take_from(&mut self, mut file: File) -> io::Result<bool> {
+        let start = start_of_line_after(&file, self.after)?;
+        file.seek(SeekFrom::Start(start))?;
+        let mut reader = BufReader::new(file);
+        while self.lines.len() < self.limit {
+            let Some(line) = next_line(&mut reader)? else { return Ok(true) };
+            let Some(text) = text_after(line, self.after) else { continue };
+            self.bytes += text.len();
+            if self.bytes > READ_BYTES_MAX && !self.lines.is_empty() {
+                return Ok(false);
+            }
+            self.lines.push(text);
+        }
+        Ok(false)
+    }
 }
 
 /// The newest whole line that `pred` takes, looking from the end; the whole log is read when none does.
 pub fn last_line_where(path: &Path, mut pred: impl FnMut(&str) -> bool) -> io::Result<Option<String>> {
-    let file = File::open(path)?;
-    let mut end = backward::end_of_whole_lines(&file, file.metadata()?.len())?;
-    while let Some((start, line)) = backward::line_before(&file, end)? {
-        match String::from_utf8(line) {
-            Ok(text) if pred(&text) => return Ok(Some(text)),
-            _ => end = start,
+    for part in files::all(path)?.iter().rev() {
+        let file = part.file()?;
+        let mut end = backward::end_of_whole_lines(&file, file.metadata()?.len())?;
+        while let Some((start, line)) = backward::line_before(&file, end)? {
+            match String::from_utf8(line) {
+                Ok(text) if pred(&text) => return Ok(Some(text)),
+                _ => end = start,
+            }
         }
     }
     Ok(None)
+}
+
+/// The files that were named, or all of the log.
+pub(super) fn parts(path: &Path, named: &[PathBuf]) -> io::Result<Vec<Part>> {
+    let parts = match named {
+        [] => files::all(path)?,
+        _ => named.iter().map(|path| Part::at(path)).collect::<io::Result<_>>()?,
+    };
+    if parts.is_empty() {
+        let text = format!("there is no decision log at {}", path.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, text));
+    }
+    Ok(parts)
 }
 
 fn text_after(line: Vec<u8>, after: u64) -> Option<String> {
