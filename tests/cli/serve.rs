@@ -278,3 +278,23 @@ fn config(place: &Place, text: &str) -> String {
     std::fs::write(&path, text).expect("a file");
     path.to_str().expect("UTF-8").to_owned()
 }
+
+#[test]
+fn a_stderr_that_takes_nothing_does_not_stop_the_daemon() {
+    let place = Place::new();
+    for ends in ["2>&-", "2>/dev/full", ">&- 2>&-", ">/dev/full 2>/dev/full"] {
+        let mut command = std::process::Command::new("sh");
+        command.env_clear().env("HOME", &place.home).arg("-c");
+        command.arg(format!("exec \"$0\" serve --state \"$1\" {ends}"));
+        command.arg(env!("CARGO_BIN_EXE_staled")).arg(state(&place));
+        let child = Kept(command.stdin(Stdio::null()).spawn().expect("it runs"));
+        let socket = state(&place).join("run/staled.sock");
+        let mut daemon = Serving { child, socket, log: place.home.with_file_name("none.log") };
+        wait_until("the daemon answers", || staled(&place, &daemon.socket, &["status"]).code == 0);
+        staled(&place, &daemon.socket, &["reload"]).ok();
+        daemon.signal(Signal::HUP);
+        staled(&place, &daemon.socket, &["status"]).ok();
+        daemon.signal(Signal::TERM);
+        assert_eq!(daemon.ends(), 0, "{ends}");
+    }
+}
