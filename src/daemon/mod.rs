@@ -30,7 +30,7 @@ use crate::index::storage::StorageError;
 use crate::store::StoreError;
 use crate::store::decision_log::LogError;
 use crate::world::WorldError;
-use engine::keeping::{Making, keep};
+use engine::keeping::{Making, STARTED, keep};
 use engine::{Health, Parts};
 use handle::EngineHandle;
 use holders::Holders;
@@ -183,9 +183,10 @@ async fn live(
         folders: folders.clone(),
         config: Arc::clone(&config),
         wake: Arc::new(move || waker.notify_one()),
+        log: log.clone(),
     };
     let (handle, inbox) = EngineHandle::new();
-    let made = match making.make(None) {
+    let made = match making.make(STARTED, None) {
         Ok(made) => Some(made),
         // A full disk gets space again, and who asks meanwhile is told.
         Err(error) if error.passes() => {
