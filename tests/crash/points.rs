@@ -28,7 +28,7 @@ impl Traced {
         let folders = Folders::below(&place.home);
         let config = place.home.with_file_name("config.toml");
         // Rotation is part of the life.
-        std::fs::write(&config, "[log]\nfile_bytes_max = 4096\n").unwrap();
+        std::fs::write(&config, "[log]\nfile_bytes_max = 4096\n").expect("a file");
         let mut command = Command::new("strace");
         command.args(["-f", "-qq", "-o", "/dev/null"]).args(inject).arg(env!("CARGO_BIN_EXE_staled"));
         command.arg("serve").arg("--state").arg(&folders.state).arg("--runtime").arg(&folders.runtime);
