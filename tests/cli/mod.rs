@@ -51,7 +51,8 @@ impl Run {
 /// The program in an environment of nothing but a home below the place.
 fn program(place: &Place) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_staled"));
-    command.env_clear().env("HOME", &place.home).stdin(Stdio::null()).current_dir(&place.root);
+    command.env_clear().env("HOME", &place.home).env("STALED_JOURNAL_SOCKET", "/nowhere/journal");
+    command.stdin(Stdio::null()).current_dir(&place.root);
     command
 }
 
