@@ -12,6 +12,7 @@ mod decide;
 mod drop;
 mod import;
 mod input;
+mod journal;
 mod list;
 mod log;
 mod out;

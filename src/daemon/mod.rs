@@ -4,6 +4,7 @@
 //! ordinary start. The socket is served at once, and a decision asks for its own session's looks first; systemd is told
 //! that the daemon is ready only when every watch is armed and every source has been looked at once.
 
+mod anchor;
 mod clock;
 mod confine;
 mod connection;
@@ -216,6 +217,10 @@ async fn live(
         stop: stop.clone(),
     });
     let ended = serve(&daemon, listener, engine, stop.subscribe(), signals, serving).await;
+    if ended.is_ok() {
+        // Nobody appends any more. A disk that hangs does not hold up the end.
+        drop(tokio::time::timeout(ENGINE_GRACE, daemon.log.anchor()).await);
+    }
     systemd::stopping();
     daemon.folders.remove_socket();
     drop(held);

@@ -33,7 +33,7 @@ impl Serving {
     }
 
     /// With these variables, which systemd would set.
-    fn start_under(place: &Place, args: &[&str], variables: &[(&str, &Path)]) -> Self {
+    pub(super) fn start_under(place: &Place, args: &[&str], variables: &[(&str, &Path)]) -> Self {
         let log = place.home.with_file_name("serve.log");
         let stderr = std::fs::File::create(&log).expect("a file");
         let child = program(place)
@@ -61,7 +61,7 @@ impl Serving {
         kill_process(self.pid(), signal).expect("it runs");
     }
 
-    fn ends(&mut self) -> i32 {
+    pub(super) fn ends(&mut self) -> i32 {
         let status = self.child.0.wait().expect("it ends");
         status.code().unwrap_or_else(|| panic!("ended by {status}: {}", self.said()))
     }
@@ -286,6 +286,7 @@ fn a_stderr_that_takes_nothing_does_not_stop_the_daemon() {
         let mut command = std::process::Command::new("sh");
         command.env_clear().env("HOME", &place.home).arg("-c");
         command.arg(format!("exec \"$0\" serve --state \"$1\" {ends}"));
+        command.env("STALED_JOURNAL_SOCKET", "/nowhere/journal");
         command.arg(env!("CARGO_BIN_EXE_staled")).arg(state(&place));
         let child = Kept(command.stdin(Stdio::null()).spawn().expect("it runs"));
         let socket = state(&place).join("run/staled.sock");

@@ -15,7 +15,7 @@ mod verify;
 
 pub use line::{NotAReceipt, Receipt};
 pub use read::{READ_BYTES_MAX, last_line_where, read};
-pub use verify::{Outcome, Verdict, verify, verify_files};
+pub use verify::{Outcome, Verdict, id_at, verify, verify_files};
 
 use super::whole;
 use std::ffi::OsString;
