@@ -5,6 +5,7 @@
 mod decision_log;
 mod index_damage;
 mod journal;
+mod journal_damage;
 mod recovery;
 mod syncer;
 
