@@ -2,6 +2,7 @@
 
 mod commands;
 mod confine;
+mod crowd;
 mod decide;
 mod help;
 mod offline;

@@ -33,7 +33,7 @@ impl Serving {
     }
 
     /// With these variables, which systemd would set.
-    fn start_under(place: &Place, args: &[&str], variables: &[(&str, &Path)]) -> Self {
+    pub(super) fn start_under(place: &Place, args: &[&str], variables: &[(&str, &Path)]) -> Self {
         let log = place.home.with_file_name("serve.log");
         let stderr = std::fs::File::create(&log).expect("a file");
         let child = program(place)
@@ -61,7 +61,7 @@ impl Serving {
         kill_process(self.pid(), signal).expect("it runs");
     }
 
-    fn ends(&mut self) -> i32 {
+    pub(super) fn ends(&mut self) -> i32 {
         let status = self.child.0.wait().expect("it ends");
         status.code().unwrap_or_else(|| panic!("ended by {status}: {}", self.said()))
     }
