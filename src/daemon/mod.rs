@@ -7,6 +7,7 @@
 mod clock;
 mod confine;
 mod connection;
+mod deaths;
 mod engine;
 mod folders;
 mod handle;
@@ -29,7 +30,9 @@ use crate::decision::policy::Policy;
 use crate::index::storage::StorageError;
 use crate::store::decision_log::LogError;
 use crate::store::{self, Opening, StoreError};
+use crate::world::dart::Died;
 use crate::world::{World, WorldError};
+use deaths::Deaths;
 use engine::Engine;
 use handle::EngineHandle;
 use holders::Holders;
@@ -78,6 +81,9 @@ pub enum Fatal {
         /// Why.
         source: io::Error,
     },
+    /// A thread died of a panic, so nothing that it should have told may be believed.
+    #[error("the {0} thread died of a panic, so nothing more can be answered truly; start again")]
+    Died(String),
     /// The engine ended although nobody asked it to.
     #[error("the engine stopped: {0}")]
     Engine(String),
@@ -101,6 +107,7 @@ pub(crate) struct Daemon {
     folders: Folders,
     config_file: Option<PathBuf>,
     started: Instant,
+    died: Died,
     holders: Holders,
     cross_checks: paranoid::CrossChecks,
     subscribers: Arc<Subscribers>,
@@ -175,27 +182,29 @@ async fn live(
     let Start { config, config_file, folders } = start;
     let held = folders.claim()?;
     let epoch = clock::new_epoch();
+    let wake = Arc::new(Notify::new());
+    let deaths = Deaths::new(&wake);
+    let died = deaths.listener();
     let opening = Opening {
         state: &folders.state,
         new_id: *clock::new_uuid().as_bytes(),
         epoch: &epoch,
         stamp: &clock::file_stamp(),
     };
-    let store::Opened { index, checks, ledger, healed } = store::open(&opening)?;
+    let store::Opened { index, checks, ledger, healed } = store::open(&opening, &died)?;
     healed.iter().for_each(|what| tracing::warn!("{what}"));
-    let log = Log::open(&folders.state, &config.log)?;
+    let log = Log::open(&folders.state, &config.log, &died)?;
     log.event("epoch", &[("epoch", &epoch), ("why", "the daemon started")])?;
     for what in &healed {
         log.event("healed", &[("what", what)])?;
     }
-    let wake = Arc::new(Notify::new());
     let waker = Arc::clone(&wake);
-    let world =
-        World::start(&folders.cookies(), &config.world_options(), Arc::new(move || waker.notify_one()))?;
+    let waker = Arc::new(move || waker.notify_one());
+    let world = World::start(&folders.cookies(), &config.world_options(), waker, &died)?;
     let listener = server::bind(&folders)?;
     let subscribers = Arc::<Subscribers>::default();
     let told = Arc::clone(&subscribers);
-    let (engine, handle) = Engine::new(index, ledger, world, wake, log.clone(), told, &config);
+    let (engine, handle) = Engine::new(index, ledger, world, (wake, deaths), log.clone(), told, &config);
     let engine = tokio::spawn(engine.run(checks));
     let config = Arc::new(config);
     let daemon = Arc::new(Daemon {
@@ -206,6 +215,7 @@ async fn live(
         folders,
         config_file,
         started: Instant::now(),
+        died,
         holders: Holders::default(),
         cross_checks: paranoid::CrossChecks::default(),
         subscribers,

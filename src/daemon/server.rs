@@ -7,6 +7,7 @@ use super::connection::converse;
 use super::{Command, Daemon, Fatal, Folders};
 use crate::protocol::answer::refusal_line;
 use crate::protocol::refusal::Refusal;
+use crate::world::dart::fault;
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::os::unix::net::UnixListener as StdListener;
@@ -47,6 +48,7 @@ pub(super) fn bind(folders: &Folders) -> Result<StdListener, Fatal> {
 
 /// Accepts until told to stop, then waits for the connections to finish what they have begun.
 pub(super) async fn serve(daemon: Arc<Daemon>, listener: StdListener, mut stop: watch::Receiver<Command>) {
+    let dart = daemon.died.dart("server");
     let listener = match UnixListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => {
@@ -61,6 +63,7 @@ pub(super) async fn serve(daemon: Arc<Daemon>, listener: StdListener, mut stop: 
     let mut connections = JoinSet::new();
     let mut trouble = None;
     loop {
+        fault(dart.thread());
         while connections.try_join_next().is_some() {}
         let accepted = tokio::select! {
             biased;

@@ -13,6 +13,7 @@ mod whole;
 
 use crate::index::storage::StorageError;
 use crate::index::{Check, Index};
+use crate::world::dart::Died;
 use journal::{Journal, JournalError};
 use record::Record;
 use replay::{ReplayError, apply};
@@ -76,12 +77,13 @@ pub struct Opened {
     pub healed: Vec<String>,
 }
 
-/// Opens journal and index and brings the index to where the journal stands.
-pub fn open(opening: &Opening<'_>) -> Result<Opened, StoreError> {
+/// Opens journal and index and brings the index to where the journal stands. When `died` is told nothing new can be
+/// kept any more.
+pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
     let folder = opening.state.join("index");
     let mut healed = Vec::new();
     let doubt = match bring_up(opening, &folder) {
-        Ok(brought_up) => return opened(brought_up, healed),
+        Ok(brought_up) => return opened(brought_up, healed, died),
         Err(Hurdle::Store(error)) => return Err(error),
         Err(Hurdle::Index(doubt)) => doubt,
     };
@@ -93,19 +95,19 @@ pub fn open(opening: &Opening<'_>) -> Result<Opened, StoreError> {
         doubt.0
     ));
     match bring_up(opening, &folder) {
-        Ok(brought_up) => opened(brought_up, healed),
+        Ok(brought_up) => opened(brought_up, healed, died),
         Err(Hurdle::Store(error)) => Err(error),
         Err(Hurdle::Index(Doubt(reason))) => Err(StoreError::NewIndex { path: folder, reason }),
     }
 }
 
-fn opened(brought_up: BroughtUp, mut healed: Vec<String>) -> Result<Opened, StoreError> {
+fn opened(brought_up: BroughtUp, mut healed: Vec<String>, died: &Died) -> Result<Opened, StoreError> {
     let BroughtUp { index, checks, journal, torn } = brought_up;
     healed.extend(torn.map(|torn| {
         let journal::Torn { segment, at_byte, bytes_cut } = torn;
         format!("{bytes_cut} bytes of a torn record were cut from {} at byte {at_byte}", segment.display())
     }));
-    Ok(Opened { index, checks, ledger: Ledger::new(journal)?, healed })
+    Ok(Opened { index, checks, ledger: Ledger::new(journal, died)?, healed })
 }
 
 enum Hurdle {
@@ -173,8 +175,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    fn new(journal: Journal) -> Result<Self, StoreError> {
-        let syncer = Syncer::start("journal-sync").map_err(StoreError::Thread)?;
+    fn new(journal: Journal, died: &Died) -> Result<Self, StoreError> {
+        let syncer = Syncer::start("journal-sync", died).map_err(StoreError::Thread)?;
         let watched = syncer.watch(journal.file()?);
         let segment = journal.first_seq();
         Ok(Self { journal, watched, segment, syncer })

@@ -6,6 +6,8 @@ mod crowd;
 mod decide;
 mod help;
 mod offline;
+#[cfg(debug_assertions)]
+mod panics;
 mod rescan;
 pub(crate) mod serve;
 mod watch;

@@ -9,6 +9,7 @@ mod waiting;
 
 use super::Fatal;
 use super::clock;
+use super::deaths::Deaths;
 use super::handle::{EngineHandle, Message, Sight};
 use super::log::Log;
 use super::subscribers::Subscribers;
@@ -52,6 +53,7 @@ pub(super) struct Engine {
     subscribers: Arc<Subscribers>,
     log: Log,
     wake: Arc<Notify>,
+    deaths: Deaths,
     inbox: mpsc::UnboundedReceiver<Message>,
     queued: Vec<Waiter>,
     flight: Option<Flight>,
@@ -85,7 +87,7 @@ impl Engine {
         index: Index<SledIndex>,
         ledger: Ledger,
         world: World,
-        wake: Arc<Notify>,
+        (wake, deaths): (Arc<Notify>, Deaths),
         log: Log,
         subscribers: Arc<Subscribers>,
         config: &Config,
@@ -104,6 +106,7 @@ impl Engine {
             subscribers,
             log,
             wake,
+            deaths,
             inbox,
             queued: Vec::new(),
             flight: None,
@@ -119,7 +122,7 @@ impl Engine {
         (engine, handle)
     }
 
-    /// Lives until told to stop, or until the index fails. Whoever waits then learns that the daemon is stopping.
+    /// Lives until told to stop, or until the index fails or a thread dies. Whoever waits then learns that the daemon is stopping.
     pub(super) async fn run(mut self, checks: Vec<Check>) -> Result<(), Fatal> {
         // The watcher was just started, which the world reports as a gap: it is the one that everything is woken in.
         let _ = self.world.take();
@@ -135,15 +138,19 @@ impl Engine {
         Ok(())
     }
 
-    fn turn(&mut self) -> Result<(), StorageError> {
+    fn turn(&mut self) -> Result<(), Fatal> {
         let batch = self.world.take();
+        // Asked after the taking: who died before a cookie came back has been told of by now.
+        if let Some(thread) = self.deaths.first() {
+            return Err(Fatal::Died(thread.to_owned()));
+        }
         self.absorb(&batch)?;
         self.land(&batch);
         self.drain_inbox();
         self.launch();
         self.release();
         self.expire()?;
-        self.tend_trees()
+        Ok(self.tend_trees()?)
     }
 
     /// Has the folders looked at that are due, and forgets those that no tree has any more.
