@@ -9,6 +9,7 @@ mod offline;
 #[cfg(debug_assertions)]
 mod panics;
 mod rescan;
+mod secrets;
 pub(crate) mod serve;
 mod watch;
 

@@ -62,7 +62,8 @@ impl Serving {
     }
 
     pub(super) fn ends(&mut self) -> i32 {
-        let status = self.child.0.wait().expect("it ends");
+        wait_until("it ends", || self.child.0.try_wait().expect("it was started").is_some());
+        let status = self.child.0.wait().expect("it ended");
         status.code().unwrap_or_else(|| panic!("ended by {status}: {}", self.said()))
     }
 }
