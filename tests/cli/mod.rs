@@ -8,6 +8,7 @@ mod help;
 mod offline;
 #[cfg(debug_assertions)]
 mod panics;
+mod programs;
 mod rescan;
 mod secrets;
 pub(crate) mod serve;
