@@ -15,7 +15,7 @@ const BAD_CONFIG: u8 = 78;
 /// Run the daemon, in the foreground
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 stopped as asked (SIGTERM, SIGINT, `staled stop`), 2 it cannot run, 78 the configuration is not usable.
+Exit codes: 0 stopped as asked (SIGTERM, SIGINT, `staled stop`), 2 it cannot run or go on, 78 the configuration is not usable.
 SIGHUP reloads the configuration (see `staled reload --help`), SIGUSR1 opens the decision log again.
 
 Example:
@@ -47,6 +47,7 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
     let mut config = Config::load(config_file.as_deref()).map_err(|error| bad_config(&error))?;
     config.verify.paranoid |= args.paranoid;
     log_to_stderr(config.log.level);
+    log_panics();
     // Before any other thread is started: what is given up is given up by a thread and by those that it starts.
     let confined = daemon::confine(&folders, config.server.confine)
         .map_err(|error| Stop::failed(format!("{error}; server.confine = \"auto\" does with less")))?;
@@ -106,6 +107,16 @@ fn log_to_stderr(level: Level) {
         .finish();
     // Whoever set one before us keeps it.
     let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+/// A message that was made when the panic came may quote what was being read: a slice of a text that is cut inside a
+/// character quotes all of it. Only what stands in the program is said.
+fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let why = panic.payload().downcast_ref::<&'static str>().copied().unwrap_or("(not told)");
+        let at = panic.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(thread = std::thread::current().name(), at, why, "panic");
+    }));
 }
 
 fn cannot_run(fatal: &Fatal) -> Stop {

@@ -8,6 +8,7 @@ mod anchor;
 mod clock;
 mod confine;
 mod connection;
+mod deaths;
 mod engine;
 mod folders;
 mod handle;
@@ -31,6 +32,8 @@ use crate::index::storage::StorageError;
 use crate::store::StoreError;
 use crate::store::decision_log::LogError;
 use crate::world::WorldError;
+use crate::world::dart::Died;
+use deaths::Deaths;
 use engine::keeping::{Making, STARTED, keep};
 use engine::{Health, Parts};
 use handle::EngineHandle;
@@ -80,6 +83,9 @@ pub enum Fatal {
         /// Why.
         source: io::Error,
     },
+    /// A thread died of a panic, so nothing that it should have told may be believed.
+    #[error("the {0} thread died of a panic, so nothing more can be answered truly; start again")]
+    Died(String),
     /// The engine ended although nobody asked it to.
     #[error("the engine stopped: {0}")]
     Engine(String),
@@ -103,6 +109,7 @@ pub(crate) struct Daemon {
     folders: Folders,
     config_file: Option<PathBuf>,
     started: Instant,
+    died: Died,
     holders: Holders,
     cross_checks: paranoid::CrossChecks,
     subscribers: Arc<Subscribers>,
@@ -176,14 +183,17 @@ async fn live(
 ) -> Result<(), Fatal> {
     let Start { config, config_file, folders } = start;
     let held = folders.claim()?;
-    let log = Log::open(&folders.state, &config.log)?;
     let wake = Arc::new(Notify::new());
+    let deaths = Deaths::new(&wake);
+    let died = deaths.listener();
+    let log = Log::open(&folders.state, &config.log, &died)?;
     let waker = Arc::clone(&wake);
     let config = Arc::new(config);
     let making = Making {
         folders: folders.clone(),
         config: Arc::clone(&config),
         wake: Arc::new(move || waker.notify_one()),
+        died: died.clone(),
         log: log.clone(),
     };
     let (handle, inbox) = EngineHandle::new();
@@ -200,7 +210,7 @@ async fn live(
     let listener = server::bind(&folders)?;
     let subscribers = Arc::<Subscribers>::default();
     let told = Arc::clone(&subscribers);
-    let parts = Parts { log: log.clone(), subscribers: told, wake, inbox, health: Health::default() };
+    let parts = Parts { log: log.clone(), subscribers: told, wake, deaths, inbox, health: Health::default() };
     let engine = tokio::spawn(keep(making, parts, handle.down(), made));
     let daemon = Arc::new(Daemon {
         engine: handle,
@@ -210,6 +220,7 @@ async fn live(
         folders,
         config_file,
         started: Instant::now(),
+        died,
         holders: Holders::default(),
         cross_checks: paranoid::CrossChecks::default(),
         subscribers,

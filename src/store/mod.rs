@@ -18,6 +18,7 @@ mod whole;
 
 use crate::index::storage::{StorageError, Trouble};
 use crate::index::{Check, Index, RegisterError};
+use crate::world::dart::Died;
 pub use ledger::Ledger;
 
 use journal::{Journal, JournalError};
@@ -103,14 +104,15 @@ pub struct Opened {
     pub healed: Vec<String>,
 }
 
-/// Opens journal and index and brings the index to where the journal stands.
-pub fn open(opening: &Opening<'_>) -> Result<Opened, StoreError> {
+/// Opens journal and index and brings the index to where the journal stands. When `died` is told nothing new can be
+/// kept any more.
+pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
     let folder = opening.state.join("index");
     let mut healed = Vec::new();
     let doubt = match opening.distrust {
         Some(reason) => Doubt::contents(reason),
         None => match bring_up(opening, &folder, &mut healed) {
-            Ok(brought_up) => return opened(brought_up, healed),
+            Ok(brought_up) => return opened(brought_up, healed, died),
             Err(Hurdle::Store(error)) => return Err(error),
             Err(Hurdle::Index(Doubt { reason, trouble: trouble @ Trouble::Disk })) => {
                 return Err(StoreError::NewIndex { path: folder, reason, trouble });
@@ -120,7 +122,7 @@ pub fn open(opening: &Opening<'_>) -> Result<Opened, StoreError> {
     };
     healed.extend(set_aside(&folder, opening.stamp, &doubt)?);
     match bring_up(opening, &folder, &mut healed) {
-        Ok(brought_up) => opened(brought_up, healed),
+        Ok(brought_up) => opened(brought_up, healed, died),
         Err(Hurdle::Store(error)) => Err(error),
         Err(Hurdle::Index(Doubt { reason, trouble })) => {
             make_room(&folder, trouble)?;
@@ -151,9 +153,9 @@ fn make_room(folder: &Path, trouble: Trouble) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn opened(brought_up: BroughtUp, healed: Vec<String>) -> Result<Opened, StoreError> {
+fn opened(brought_up: BroughtUp, healed: Vec<String>, died: &Died) -> Result<Opened, StoreError> {
     let BroughtUp { index, checks, journal } = brought_up;
-    Ok(Opened { index, checks, ledger: Ledger::new(journal)?, healed })
+    Ok(Opened { index, checks, ledger: Ledger::new(journal, died)?, healed })
 }
 
 enum Hurdle {

@@ -3,10 +3,15 @@
 mod anchors;
 mod commands;
 mod confine;
+mod crowd;
 mod decide;
 mod help;
 mod offline;
+#[cfg(debug_assertions)]
+mod panics;
+mod programs;
 mod rescan;
+mod secrets;
 pub(crate) mod serve;
 mod watch;
 

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A process that is killed when the test forgets it.
@@ -34,16 +34,17 @@ impl Serving {
 
     /// With these variables, which systemd would set.
     pub(super) fn start_under(place: &Place, args: &[&str], variables: &[(&str, &Path)]) -> Self {
+        let mut command = program(place);
+        command.envs(variables.iter().copied());
+        Self::start_by(place, command, args)
+    }
+
+    /// By this command, which runs the program with what follows.
+    pub(super) fn start_by(place: &Place, mut command: Command, args: &[&str]) -> Self {
         let log = place.home.with_file_name("serve.log");
         let stderr = std::fs::File::create(&log).expect("a file");
-        let child = program(place)
-            .envs(variables.iter().copied())
-            .args(["serve", "--state"])
-            .arg(state(place))
-            .args(args)
-            .stderr(stderr)
-            .spawn()
-            .expect("it runs");
+        command.args(["serve", "--state"]).arg(state(place)).args(args).stderr(stderr);
+        let child = command.spawn().expect("it runs");
         let serving = Self { child: Kept(child), socket: state(place).join("run/staled.sock"), log };
         wait_until("the daemon serves", || serving.said().contains("staled is serving at "));
         serving
@@ -62,7 +63,8 @@ impl Serving {
     }
 
     pub(super) fn ends(&mut self) -> i32 {
-        let status = self.child.0.wait().expect("it ends");
+        wait_until("it ends", || self.child.0.try_wait().expect("it was started").is_some());
+        let status = self.child.0.wait().expect("it ended");
         status.code().unwrap_or_else(|| panic!("ended by {status}: {}", self.said()))
     }
 }
@@ -283,7 +285,7 @@ fn config(place: &Place, text: &str) -> String {
 fn a_stderr_that_takes_nothing_does_not_stop_the_daemon() {
     let place = Place::new();
     for ends in ["2>&-", "2>/dev/full", ">&- 2>&-", ">/dev/full 2>/dev/full"] {
-        let mut command = std::process::Command::new("sh");
+        let mut command = Command::new("sh");
         command.env_clear().env("HOME", &place.home).arg("-c");
         command.arg(format!("exec \"$0\" serve --state \"$1\" {ends}"));
         command.env("STALED_JOURNAL_SOCKET", "/nowhere/journal");

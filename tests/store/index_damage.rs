@@ -8,6 +8,7 @@ use serde_json::json;
 use staled::index::Index;
 use staled::index::storage::Storage;
 use staled::store::{self, Opening};
+use staled::world::dart::Died;
 use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,7 +39,11 @@ pub(super) fn fill(place: &Place, daemon: &Daemon) {
 
 fn open(state: &Path, trial: usize) -> store::Opened {
     let stamp = format!("trial-{trial}");
-    store::open(&Opening { state, new_id: [9; 16], epoch: "epoch", stamp: &stamp, distrust: None }).unwrap()
+    store::open(
+        &Opening { state, new_id: [9; 16], epoch: "epoch", stamp: &stamp, distrust: None },
+        &Died::default(),
+    )
+    .unwrap()
 }
 
 /// Everything that a client told, by session; what looks found is not part of it.

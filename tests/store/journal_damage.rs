@@ -9,6 +9,7 @@ use crate::harness::{Daemon, Place, file};
 use serde_json::{Value, json};
 use staled::store::journal::{Journal, peek_id};
 use staled::store::{self, Opening};
+use staled::world::dart::Died;
 use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,7 +29,11 @@ struct Stand {
 
 fn open(state: &Path, trial: usize) -> store::Opened {
     let stamp = format!("trial-{trial}");
-    store::open(&Opening { state, new_id: [9; 16], epoch: "epoch", stamp: &stamp, distrust: None }).unwrap()
+    store::open(
+        &Opening { state, new_id: [9; 16], epoch: "epoch", stamp: &stamp, distrust: None },
+        &Died::default(),
+    )
+    .unwrap()
 }
 
 fn session_of(payload: &[u8]) -> String {

@@ -9,11 +9,12 @@ use super::super::clock;
 use super::super::folders::Folders;
 use super::super::handle::{Down, Message};
 use super::super::log::Log;
-use super::{Engine, Parts};
+use super::{Engine, Failure, Parts};
 use crate::config::Config;
 use crate::index::Check;
 use crate::index::storage::Trouble;
 use crate::store::{self, Opened, Opening, StoreError};
+use crate::world::dart::Died;
 use crate::world::{Wake, World, WorldError};
 use std::future::Future;
 use std::pin::pin;
@@ -36,6 +37,7 @@ pub(in crate::daemon) struct Making {
     pub(in crate::daemon) folders: Folders,
     pub(in crate::daemon) config: Arc<Config>,
     pub(in crate::daemon) wake: Wake,
+    pub(in crate::daemon) died: Died,
     pub(in crate::daemon) log: Log,
 }
 
@@ -74,15 +76,16 @@ impl Making {
     /// Opens the store and the eyes, and logs that an epoch begins and why. Blocks, for a minute if sled hangs.
     pub(in crate::daemon) fn make(&self, why: &str, distrust: Option<&str>) -> Result<Made, Unmade> {
         let epoch = clock::new_epoch();
-        let opened = store::open(&Opening {
+        let opening = Opening {
             state: &self.folders.state,
             new_id: *clock::new_uuid().as_bytes(),
             epoch: &epoch,
             stamp: &clock::file_stamp(),
             distrust,
-        })?;
-        let world =
-            World::start(&self.folders.cookies(), &self.config.world_options(), Arc::clone(&self.wake))?;
+        };
+        let opened = store::open(&opening, &self.died)?;
+        let (cookies, wake) = (self.folders.cookies(), Arc::clone(&self.wake));
+        let world = World::start(&cookies, &self.config.world_options(), wake, &self.died)?;
         self.say("epoch", &[("epoch", &epoch), ("why", why)]);
         for what in &opened.healed {
             tracing::warn!("{what}");
@@ -127,7 +130,11 @@ pub(in crate::daemon) async fn keep(
         };
         let begun = Instant::now();
         let (mut engine, checks) = making.begin(parts, found, &why);
-        let Err(failure) = engine.run(checks).await else { return Ok(()) };
+        let failure = match engine.run(checks).await {
+            Ok(()) => return Ok(()),
+            Err(Failure::Died(thread)) => return Err(Fatal::Died(thread)),
+            Err(Failure::Store(failure)) => failure,
+        };
         tracing::error!(%failure, "the store failed, and is opened again");
         down.say(&failure);
         let stopping = engine.stopping;
