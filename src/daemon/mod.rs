@@ -4,6 +4,7 @@
 //! ordinary start. The socket is served at once, and a decision asks for its own session's looks first; systemd is told
 //! that the daemon is ready only when every watch is armed and every source has been looked at once.
 
+mod activation;
 mod clock;
 mod confine;
 mod connection;
@@ -20,6 +21,7 @@ mod signal;
 mod subscribers;
 mod systemd;
 
+pub use activation::{Activated, ActivationError};
 pub use confine::{Unconfined, confine};
 pub use folders::{FolderError, Folders, usual_runtime};
 pub use signal::Signals;
@@ -149,12 +151,14 @@ pub struct Start {
 /// Runs a daemon until it is told to stop, by a signal or over `stop`. Blocks the calling thread, which becomes the
 /// engine's.
 pub fn run(start: Start, stop: watch::Sender<Command>, signals: Option<Signals>) -> Result<(), Fatal> {
-    run_and_tell(start, stop, signals, || {})
+    run_and_tell(start, None, stop, signals, || {})
 }
 
-/// Runs a daemon as [`run`] does, and calls `serving` once, when its socket is being served.
+/// Runs a daemon as [`run`] does, on a socket that was handed over if there is one, and calls `serving` once, when its
+/// socket is being served.
 pub fn run_and_tell(
     start: Start,
+    activated: Option<Activated>,
     stop: watch::Sender<Command>,
     signals: Option<Signals>,
     serving: impl FnOnce(),
@@ -163,11 +167,12 @@ pub fn run_and_tell(
         .enable_all()
         .build()
         .map_err(|source| Fatal::Start { what: "the runtime", source })?;
-    runtime.block_on(live(start, stop, signals, serving))
+    runtime.block_on(live(start, activated, stop, signals, serving))
 }
 
 async fn live(
     start: Start,
+    activated: Option<Activated>,
     stop: watch::Sender<Command>,
     signals: Option<Signals>,
     serving: impl FnOnce(),
@@ -192,7 +197,11 @@ async fn live(
     let waker = Arc::clone(&wake);
     let world =
         World::start(&folders.cookies(), &config.world_options(), Arc::new(move || waker.notify_one()))?;
-    let listener = server::bind(&folders)?;
+    let bound_by_us = activated.is_none();
+    let listener = match activated {
+        Some(activated) => activated.listener,
+        None => server::bind(&folders)?,
+    };
     let subscribers = Arc::<Subscribers>::default();
     let told = Arc::clone(&subscribers);
     let (engine, handle) = Engine::new(index, ledger, world, wake, log.clone(), told, &config);
@@ -214,7 +223,10 @@ async fn live(
     });
     let ended = serve(&daemon, listener, engine, stop.subscribe(), signals, serving).await;
     systemd::stopping();
-    daemon.folders.remove_socket();
+    if bound_by_us {
+        daemon.folders.remove_socket();
+    }
+    daemon.folders.remove_pid();
     drop(held);
     ended
 }
