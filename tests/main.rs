@@ -14,4 +14,5 @@ mod readme;
 mod reports;
 mod sim;
 mod store;
+mod systemd;
 mod transcripts;
