@@ -15,4 +15,5 @@ mod readme;
 mod reports;
 mod sim;
 mod store;
+mod systemd;
 mod transcripts;

@@ -4,6 +4,7 @@
 //! ordinary start. The socket is served at once, and a decision asks for its own session's looks first; systemd is told
 //! that the daemon is ready only when every watch is armed and every source has been looked at once.
 
+mod activation;
 mod anchor;
 mod clock;
 mod confine;
@@ -22,6 +23,7 @@ mod signal;
 mod subscribers;
 mod systemd;
 
+pub use activation::{Activated, ActivationError};
 pub use confine::{Unconfined, confine};
 pub use folders::{FolderError, Folders, usual_runtime};
 pub use signal::Signals;
@@ -158,12 +160,14 @@ pub struct Start {
 /// Runs a daemon until it is told to stop, by a signal or over `stop`. Blocks the calling thread, which becomes the
 /// engine's.
 pub fn run(start: Start, stop: watch::Sender<Command>, signals: Option<Signals>) -> Result<(), Fatal> {
-    run_and_tell(start, stop, signals, || {})
+    run_and_tell(start, None, stop, signals, || {})
 }
 
-/// Runs a daemon as [`run`] does, and calls `serving` once, when its socket is being served.
+/// Runs a daemon as [`run`] does, on a socket that was handed over if there is one, and calls `serving` once, when its
+/// socket is being served.
 pub fn run_and_tell(
     start: Start,
+    activated: Option<Activated>,
     stop: watch::Sender<Command>,
     signals: Option<Signals>,
     serving: impl FnOnce(),
@@ -172,11 +176,12 @@ pub fn run_and_tell(
         .enable_all()
         .build()
         .map_err(|source| Fatal::Start { what: "the runtime", source })?;
-    runtime.block_on(live(start, stop, signals, serving))
+    runtime.block_on(live(start, activated, stop, signals, serving))
 }
 
 async fn live(
     start: Start,
+    activated: Option<Activated>,
     stop: watch::Sender<Command>,
     signals: Option<Signals>,
     serving: impl FnOnce(),
@@ -207,7 +212,11 @@ async fn live(
         }
         Err(error) => return Err(error.into()),
     };
-    let listener = server::bind(&folders)?;
+    let bound_by_us = activated.is_none();
+    let listener = match activated {
+        Some(activated) => activated.listener,
+        None => server::bind(&folders)?,
+    };
     let subscribers = Arc::<Subscribers>::default();
     let told = Arc::clone(&subscribers);
     let parts = Parts { log: log.clone(), subscribers: told, wake, deaths, inbox, health: Health::default() };
@@ -233,7 +242,10 @@ async fn live(
         drop(tokio::time::timeout(ENGINE_GRACE, daemon.log.anchor()).await);
     }
     systemd::stopping();
-    daemon.folders.remove_socket();
+    if bound_by_us {
+        daemon.folders.remove_socket();
+    }
+    daemon.folders.remove_pid();
     drop(held);
     ended
 }

@@ -1,5 +1,6 @@
 //! The real program, run as a shell would run it, against a daemon of its own.
 
+mod activation;
 mod anchors;
 mod commands;
 mod confine;

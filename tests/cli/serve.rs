@@ -41,11 +41,16 @@ impl Serving {
 
     /// By this command, which runs the program with what follows.
     pub(super) fn start_by(place: &Place, mut command: Command, args: &[&str]) -> Self {
+        command.args(["serve", "--state"]).arg(state(place)).args(args);
+        Self::of(place, command, state(place).join("run/staled.sock"))
+    }
+
+    /// What this command starts, once it serves.
+    pub(super) fn of(place: &Place, mut command: Command, socket: PathBuf) -> Self {
         let log = place.home.with_file_name("serve.log");
         let stderr = std::fs::File::create(&log).expect("a file");
-        command.args(["serve", "--state"]).arg(state(place)).args(args).stderr(stderr);
-        let child = command.spawn().expect("it runs");
-        let serving = Self { child: Kept(child), socket: state(place).join("run/staled.sock"), log };
+        let child = command.stderr(stderr).spawn().expect("it runs");
+        let serving = Self { child: Kept(child), socket, log };
         wait_until("the daemon serves", || serving.said().contains("staled is serving at "));
         serving
     }
@@ -76,7 +81,13 @@ pub(super) fn state(place: &Place) -> PathBuf {
 /// A `serve` that is expected to fail, and is not waited for if it serves.
 fn refused(place: &Place, args: &[&str]) -> Run {
     let mut command = program(place);
-    command.arg("serve").args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.arg("serve").args(args);
+    refused_by(command)
+}
+
+/// The same of a command that starts it in its own way.
+pub(super) fn refused_by(mut command: Command) -> Run {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = Kept(command.spawn().expect("it runs"));
     wait_until("it is refused", || child.0.try_wait().expect("it was started").is_some());
     let text = |pipe: &mut dyn Read| {
