@@ -3,6 +3,7 @@
 mod commands;
 mod confine;
 mod decide;
+mod doctor;
 mod help;
 mod offline;
 mod rescan;
