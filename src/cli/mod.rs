@@ -9,6 +9,7 @@
 mod check;
 mod completions;
 mod decide;
+mod doctor;
 mod drop;
 mod import;
 mod input;
@@ -71,6 +72,7 @@ enum Command {
     Tail(tail::Args),
     Why(why::Args),
     Check(check::Args),
+    Doctor(doctor::Args),
     Log(log::Args),
     List(list::Args),
     Drop(drop::Args),
@@ -92,6 +94,7 @@ impl Command {
             Self::Tail(args) => tail::run(&args, shell),
             Self::Why(args) => why::run(&args, shell),
             Self::Check(args) => check::run(&args, shell),
+            Self::Doctor(args) => doctor::run(&args, shell),
             Self::Log(args) => log::run(args, shell),
             Self::List(args) => list::run(&args, shell),
             Self::Drop(args) => drop::run(&args, shell),

@@ -27,6 +27,7 @@ mod watch;
 mod way;
 
 pub use eyes::head_found;
+pub use filesystem::{Kind as FilesystemKind, named_at as filesystem_at};
 pub use marks::Batch;
 pub use watch::Wake;
 

@@ -4,7 +4,7 @@ use super::{staled, unread};
 use crate::harness::Place;
 use std::path::Path;
 
-const COMMANDS: [&[&str]; 17] = [
+const COMMANDS: [&[&str]; 18] = [
     &["serve"],
     &["register"],
     &["record"],
@@ -13,6 +13,7 @@ const COMMANDS: [&[&str]; 17] = [
     &["tail"],
     &["why"],
     &["check"],
+    &["doctor"],
     &["log"],
     &["log", "verify"],
     &["install"],

@@ -6,6 +6,7 @@ mod commands;
 mod confine;
 mod crowd;
 mod decide;
+mod doctor;
 mod help;
 mod offline;
 #[cfg(debug_assertions)]

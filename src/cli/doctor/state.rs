@@ -1,0 +1,103 @@
+//! The files of the state: the decision log and its last line, the sizes of journal and index, and what was set aside.
+
+use super::answers::Asked;
+use super::{Finding, Places, bytes};
+use crate::cli::words::text;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+pub(super) fn check(places: &Places, asked: &Asked) -> Vec<Finding> {
+    let state = &places.folders.state;
+    let mut findings = vec![
+        decision_log(&state.join("decisions.jsonl"), asked),
+        size("journal", &state.join("journal")),
+        size("index", &state.join("index")),
+    ];
+    findings.extend(leftovers(state));
+    findings
+}
+
+fn decision_log(path: &Path, asked: &Asked) -> Finding {
+    const NAME: &str = "decision log";
+    let shown = path.display();
+    let synced = match &asked.status {
+        Ok(status) => format!(", sync {}", text(status, "log_sync")),
+        Err(_) => String::new(),
+    };
+    match ends_whole(path) {
+        Ok((len, true)) => Finding::well(NAME, format!("{shown}, {}, ends whole{synced}", bytes(len))),
+        Ok((len, false)) => Finding::wrong(
+            NAME,
+            format!("{shown}, {}, ends inside a line{synced}", bytes(len)),
+            "the daemon's next start cuts it off; `staled log verify` says where",
+        ),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Finding::well(NAME, format!("{shown} is not there yet, for nothing was decided"))
+        }
+        Err(error) => {
+            Finding::wrong(NAME, format!("{shown} cannot be read: {error}"), "ask as the user of the daemon")
+        }
+    }
+}
+
+/// The length of a file, and whether it is empty or ends with a line feed. A line is written by one call, so a reader
+/// never meets half of one that is on its way.
+fn ends_whole(path: &Path) -> std::io::Result<(u64, bool)> {
+    let mut file = File::open(path)?;
+    let len = file.metadata()?.len();
+    if len == 0 {
+        return Ok((0, true));
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::Start(len - 1))?;
+    file.read_exact(&mut last)?;
+    Ok((len, last == *b"\n"))
+}
+
+fn size(name: &'static str, folder: &Path) -> Finding {
+    let shown = folder.display();
+    match std::fs::read_dir(folder) {
+        Ok(_) => Finding::well(name, format!("{shown}, {}", bytes(bytes_below(folder)))),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Finding::well(name, format!("{shown} is not there yet"))
+        }
+        Err(error) => {
+            Finding::wrong(name, format!("{shown} cannot be read: {error}"), "ask as the user of the daemon")
+        }
+    }
+}
+
+/// What healing left behind: nobody reads it again, but whoever wants to know what happened.
+fn leftovers(state: &Path) -> Vec<Finding> {
+    const NAME: &str = "leftovers";
+    let mut left: Vec<PathBuf> = Vec::new();
+    for folder in [state.to_owned(), state.join("journal")] {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        left.extend(entries.map(|entry| entry.path()).filter(|path| is_left_over(path)));
+    }
+    left.sort();
+    if left.is_empty() {
+        return vec![Finding::well(NAME, "nothing was set aside")];
+    }
+    let told = left.iter().map(|path| {
+        let found = format!("{} was set aside, {}", path.display(), bytes(bytes_below(path)));
+        Finding::wrong(NAME, found, format!("`rm -r '{}'` when nobody wants to look", path.display()))
+    });
+    told.collect()
+}
+
+fn is_left_over(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("index.aside-") || name.contains(".torn-")
+}
+
+/// Bytes of a file, or of all files below a folder. What vanishes meanwhile counts nothing.
+fn bytes_below(path: &Path) -> u64 {
+    let Ok(found) = path.symlink_metadata() else { return 0 };
+    if !found.is_dir() {
+        return found.len();
+    }
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    entries.map(|entry| bytes_below(&entry.path())).sum()
+}
