@@ -190,6 +190,9 @@ fn check_healed(dir: &Path, kept: u64, (first_seq, start): (u64, usize), lost: &
     assert_eq!(fs::read(&damage.aside[0]).unwrap(), lost);
     assert_eq!(damage.aside.len(), if first_seq == 1 { 2 } else { 1 }, "the segment behind it too");
     drop(journal);
+    if !at.is_multiple_of(8) {
+        return;
+    }
     let (mut journal, opened, records) = open(dir).unwrap();
     assert_eq!(
         (records, opened.damage, opened.in_doubt),

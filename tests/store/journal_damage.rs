@@ -177,7 +177,7 @@ fn a_damaged_journal_opens_and_believes_nothing_that_it_may_have_lost() {
 fn last_segment(home: &Path) -> PathBuf {
     let folder = home.join("state/journal");
     let mut names = super::names(&folder);
-    names.retain(|name| name.ends_with(".seg"));
+    names.retain(|name| name.rsplit_once('.').is_some_and(|(_, ending)| ending == "seg"));
     folder.join(names.pop().unwrap())
 }
 

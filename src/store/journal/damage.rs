@@ -51,9 +51,9 @@ pub(super) fn heal(
 ) -> Result<Damage, JournalError> {
     // Segments of a later version are no damage: going back to an older program throws nothing away.
     for &first_seq in segments {
-        match Reader::open(&segment::path_of(dir, first_seq)) {
-            Err(error @ JournalError::OtherFormat { .. }) => return Err(error),
-            _ => {}
+        let opened = Reader::open(&segment::path_of(dir, first_seq));
+        if let Err(error @ JournalError::OtherFormat { .. }) = opened {
+            return Err(error);
         }
     }
     put_in_doubt(dir)?;
