@@ -4,6 +4,7 @@
 
 mod decision_log;
 mod index_damage;
+mod edits;
 mod journal;
 mod recovery;
 mod syncer;
