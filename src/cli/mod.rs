@@ -12,6 +12,7 @@ mod decide;
 mod drop;
 mod import;
 mod input;
+mod install;
 mod journal;
 mod list;
 mod log;
@@ -65,6 +66,7 @@ enum Command {
     Record(register::RecordArgs),
     Decide(decide::Args),
     Import(import::Args),
+    Install(install::Args),
     Status(status::Args),
     Tail(tail::Args),
     Why(why::Args),
@@ -85,6 +87,7 @@ impl Command {
             Self::Record(args) => register::record(&args, shell),
             Self::Decide(args) => decide::run(&args, shell),
             Self::Import(args) => import::run(&args, shell),
+            Self::Install(args) => install::run(&args, shell),
             Self::Status(args) => status::run(&args, shell),
             Self::Tail(args) => tail::run(&args, shell),
             Self::Why(args) => why::run(&args, shell),

@@ -10,6 +10,7 @@ use crate::config::{self, Sync};
 use crate::protocol::time;
 use crate::store::decision_log::{DecisionLog, LogError, Receipt};
 use crate::store::syncer::{Syncer, Watched};
+use crate::world::dart::Died;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -49,11 +50,11 @@ pub(super) enum Unlogged {
 }
 
 impl Log {
-    pub(super) fn open(state: &Path, options: &config::Log) -> Result<Self, LogError> {
+    pub(super) fn open(state: &Path, options: &config::Log, died: &Died) -> Result<Self, LogError> {
         let path = state.join("decisions.jsonl");
         let (log, opened) = DecisionLog::open_or_set_aside(&path, &aside(&path))?;
         let io = |source| LogError::Io { doing: "start the syncer of", path: path.clone(), source };
-        let syncer = Syncer::start("log-sync").map_err(io)?;
+        let syncer = Syncer::start("log-sync", died).map_err(io)?;
         let watched = syncer.watch(log.file()?);
         let options = options.clone();
         let anchors = Anchors::new(options.anchor_lines);

@@ -108,6 +108,8 @@ pub enum Doubt {
     WatcherDead,
     /// Somebody holds the file open or mapped for writing, and may change it without an event.
     LiveWriter,
+    /// Records of the journal are lost that may have said otherwise.
+    Gap,
 }
 
 impl Doubt {
@@ -122,6 +124,7 @@ impl Doubt {
             Self::RepositoryMissing => "repository_missing",
             Self::WatcherDead => "watcher_dead",
             Self::LiveWriter => "live_writer",
+            Self::Gap => "gap",
         }
     }
 
@@ -136,6 +139,9 @@ impl Doubt {
             Self::RepositoryMissing => "name a git repository that is not there",
             Self::WatcherDead => "cannot be seen, for the watcher does not answer",
             Self::LiveWriter => "are held open or mapped for writing, and may change without a word",
+            Self::Gap => {
+                "are in doubt, for the journal was damaged: register the session again with replace: true"
+            }
         }
     }
 }

@@ -1,12 +1,18 @@
 //! The real program, run as a shell would run it, against a daemon of its own.
 
+mod activation;
 mod anchors;
 mod commands;
 mod confine;
+mod crowd;
 mod decide;
 mod help;
 mod offline;
+#[cfg(debug_assertions)]
+mod panics;
+mod programs;
 mod rescan;
+mod secrets;
 pub(crate) mod serve;
 mod watch;
 

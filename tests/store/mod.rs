@@ -6,6 +6,7 @@ mod decision_log;
 mod index_damage;
 mod edits;
 mod journal;
+mod journal_damage;
 mod recovery;
 mod syncer;
 
