@@ -4,6 +4,7 @@
 
 mod decision_log;
 mod index_damage;
+mod edits;
 mod journal;
 mod journal_damage;
 mod recovery;
