@@ -4,7 +4,7 @@ use super::{staled, unread};
 use crate::harness::Place;
 use std::path::Path;
 
-const COMMANDS: [&[&str]; 15] = [
+const COMMANDS: [&[&str]; 16] = [
     &["serve"],
     &["register"],
     &["record"],
@@ -15,6 +15,7 @@ const COMMANDS: [&[&str]; 15] = [
     &["check"],
     &["log"],
     &["log", "verify"],
+    &["log", "replay"],
     &["list"],
     &["drop"],
     &["reload"],

@@ -5,6 +5,7 @@ mod confine;
 mod decide;
 mod help;
 mod offline;
+mod replay;
 mod rescan;
 pub(crate) mod serve;
 mod watch;
