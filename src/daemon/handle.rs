@@ -3,9 +3,14 @@
 use super::engine::Engine;
 use crate::protocol::refusal::Refusal;
 use crate::session::SessionId;
+use std::fmt::Display;
 use std::future::Future;
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
+
+/// Between two questions to an engine whose store has failed.
+const DOWN_PAUSE: Duration = Duration::from_millis(100);
 
 /// What must have been seen before the work runs.
 #[derive(Debug, Clone)]
@@ -39,17 +44,52 @@ pub(super) enum Message {
     Stop,
 }
 
+/// Why the store failed last. Whoever was waiting then, or asks before it is open again, is told.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Down(Arc<Mutex<String>>);
+
+impl Down {
+    pub(super) fn say(&self, why: &impl Display) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = why.to_string();
+    }
+
+    fn refusal(&self) -> Refusal {
+        let why = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Refusal::application("store_failed", format!("{why}; it is tried again by itself, ask again"))
+    }
+}
+
 /// The way to the engine.
 #[derive(Clone)]
 pub(super) struct EngineHandle {
     outbox: mpsc::UnboundedSender<Message>,
+    down: Down,
 }
 
 impl EngineHandle {
     pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<Message>) {
         // Unbounded, because connections and their pending requests are bounded already.
         let (outbox, inbox) = mpsc::unbounded_channel();
-        (Self { outbox }, inbox)
+        (Self { outbox, down: Down::default() }, inbox)
+    }
+
+    /// Where it is said why the store failed.
+    pub(super) fn down(&self) -> Down {
+        self.down.clone()
+    }
+
+    /// Whether there will never be an answer again.
+    pub(super) fn has_ended(&self) -> bool {
+        self.outbox.is_closed()
+    }
+
+    /// Work that is dropped was not done: its engine has ended, or its store has failed.
+    fn undone(&self) -> Refusal {
+        if self.has_ended() {
+            Refusal::application("shutting_down", "the daemon is stopping; ask again when it is back")
+        } else {
+            self.down.refusal()
+        }
     }
 
     /// Runs `work` in the engine when what it needs has been seen, or at the deadline with what has been seen by then.
@@ -62,19 +102,19 @@ impl EngineHandle {
         let (sender, receiver) = oneshot::channel();
         // Whoever asked may have gone away.
         let work: Work = Box::new(move |engine, sight| drop(sender.send(work(engine, sight))));
-        let stopped =
-            || Refusal::application("shutting_down", "the daemon is stopping; ask again when it is back");
-        self.outbox.send(Message::When { need, deadline, work }).map_err(|_| stopped())?;
-        receiver.await.map_err(|_| stopped())
+        self.outbox.send(Message::When { need, deadline, work }).map_err(|_| self.undone())?;
+        receiver.await.map_err(|_| self.undone())
     }
 
     /// Done when every source has been looked at since the start.
     pub(super) fn settled_all(&self) -> impl Future<Output = ()> + Send + 'static {
         let handle = self.clone();
-        let far = Instant::now() + std::time::Duration::from_secs(24 * 60 * 60);
+        let far = Instant::now() + Duration::from_secs(24 * 60 * 60);
         async move {
             // An engine that has stopped will never be settled, and nobody waits for it then.
-            let _ = handle.when(Need::Everything, far, |_, _| ()).await;
+            while handle.when(Need::Everything, far, |_, _| ()).await.is_err() && !handle.has_ended() {
+                tokio::time::sleep(DOWN_PAUSE).await;
+            }
         }
     }
 

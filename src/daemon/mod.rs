@@ -27,10 +27,11 @@ pub use signal::Signals;
 use crate::config::Config;
 use crate::decision::policy::Policy;
 use crate::index::storage::StorageError;
+use crate::store::StoreError;
 use crate::store::decision_log::LogError;
-use crate::store::{self, Opening, StoreError};
-use crate::world::{World, WorldError};
-use engine::Engine;
+use crate::world::WorldError;
+use engine::keeping::{Making, keep};
+use engine::{Health, Parts};
 use handle::EngineHandle;
 use holders::Holders;
 use log::Log;
@@ -174,30 +175,31 @@ async fn live(
 ) -> Result<(), Fatal> {
     let Start { config, config_file, folders } = start;
     let held = folders.claim()?;
-    let epoch = clock::new_epoch();
-    let opening = Opening {
-        state: &folders.state,
-        new_id: *clock::new_uuid().as_bytes(),
-        epoch: &epoch,
-        stamp: &clock::file_stamp(),
-    };
-    let store::Opened { index, checks, ledger, healed } = store::open(&opening)?;
-    healed.iter().for_each(|what| tracing::warn!("{what}"));
     let log = Log::open(&folders.state, &config.log)?;
-    log.event("epoch", &[("epoch", &epoch), ("why", "the daemon started")])?;
-    for what in &healed {
-        log.event("healed", &[("what", what)])?;
-    }
     let wake = Arc::new(Notify::new());
     let waker = Arc::clone(&wake);
-    let world =
-        World::start(&folders.cookies(), &config.world_options(), Arc::new(move || waker.notify_one()))?;
+    let config = Arc::new(config);
+    let making = Making {
+        folders: folders.clone(),
+        config: Arc::clone(&config),
+        wake: Arc::new(move || waker.notify_one()),
+    };
+    let (handle, inbox) = EngineHandle::new();
+    let made = match making.make(None) {
+        Ok(made) => Some(made),
+        // A full disk gets space again, and who asks meanwhile is told.
+        Err(error) if error.passes() => {
+            tracing::error!(%error, "the store cannot be opened; tried again");
+            handle.down().say(&error);
+            None
+        }
+        Err(error) => return Err(error.into()),
+    };
     let listener = server::bind(&folders)?;
     let subscribers = Arc::<Subscribers>::default();
     let told = Arc::clone(&subscribers);
-    let (engine, handle) = Engine::new(index, ledger, world, wake, log.clone(), told, &config);
-    let engine = tokio::spawn(engine.run(checks));
-    let config = Arc::new(config);
+    let parts = Parts { log: log.clone(), subscribers: told, wake, inbox, health: Health::default() };
+    let engine = tokio::spawn(keep(making, parts, handle.down(), made));
     let daemon = Arc::new(Daemon {
         engine: handle,
         log,

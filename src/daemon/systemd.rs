@@ -58,7 +58,8 @@ pub(super) async fn feed(daemon: Arc<Daemon>) {
         match sight {
             Ok(Sight::Clear) => tell(&[NotifyState::Watchdog]),
             Ok(_) => tracing::warn!("no cookie came back in time, so the watchdog is not fed"),
-            Err(_) => return,
+            Err(_) if daemon.engine.has_ended() => return,
+            Err(refusal) => tracing::warn!(why = refusal.message, "the watchdog is not fed"),
         }
         tokio::time::sleep(every).await;
     }

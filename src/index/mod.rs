@@ -295,6 +295,11 @@ impl<S: Storage> Index<S> {
     }
 
     /// The storage, for its owner's own bookkeeping.
+    pub fn storage(&self) -> &S {
+        &self.shelf.storage
+    }
+
+    /// The same, to be written to.
     pub fn storage_mut(&mut self) -> &mut S {
         &mut self.shelf.storage
     }

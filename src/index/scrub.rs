@@ -56,7 +56,7 @@ impl<S: Storage> Index<S> {
         })?;
         if bad {
             let reason = "a source's bytes do not add up".to_owned();
-            return Err(StorageError { verb: "decode a value", table: Table::Sources, reason });
+            return Err(StorageError::contents("decode a value", Table::Sources, reason));
         }
         let last = states.last().map(|(source, _)| *source).filter(|_| states.len() == max);
         let mut held = Vec::with_capacity(states.len());

@@ -56,8 +56,7 @@ impl<S: Storage> Shelf<S> {
 
     /// What must be there because something else in the index says so.
     pub(super) fn must<T: Pack>(&self, table: Table, key: &[u8]) -> Result<T, StorageError> {
-        let missing =
-            || StorageError { verb: "find", table, reason: "a key that must exist is missing".to_owned() };
+        let missing = || StorageError::contents("find", table, "a key that must exist is missing");
         self.get(table, key)?.ok_or_else(missing)
     }
 
@@ -166,7 +165,7 @@ impl<S: Storage> Shelf<S> {
 }
 
 fn unreadable(table: Table) -> StorageError {
-    StorageError { verb: "decode a value", table, reason: "its bytes do not add up".to_owned() }
+    StorageError::contents("decode a value", table, "its bytes do not add up")
 }
 
 fn chunk_key(session: SessionNo, row: RowNo) -> [u8; 8] {

@@ -47,6 +47,25 @@ pub struct StorageError {
     pub table: Table,
     /// Why it failed.
     pub reason: String,
+    /// What is in doubt.
+    pub trouble: Trouble,
+}
+
+/// What a failure puts in doubt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// The disk takes or gives nothing at the moment: it is full, or closed to us. What was written is still good.
+    Disk,
+    /// What stands there is not what was written.
+    Contents,
+}
+
+impl StorageError {
+    /// What was read is not what was written.
+    #[must_use]
+    pub fn contents(verb: &'static str, table: Table, reason: impl Into<String>) -> Self {
+        Self { verb, table, reason: reason.into(), trouble: Trouble::Contents }
+    }
 }
 
 /// Ordered bytes in tables.

@@ -56,7 +56,7 @@ impl<S: Storage> Index<S> {
                 "keys are missing: {found:?} and {keys} names of sources where {:?} must be",
                 self.totals
             );
-            return Err(StorageError { verb: "count", table: Table::Meta, reason });
+            return Err(StorageError::contents("count", Table::Meta, reason));
         }
         if resting.is_empty() { Ok(checks) } else { Err(half_a_step()) }
     }
@@ -78,7 +78,7 @@ impl<S: Storage> Index<S> {
         for (next, used) in counters {
             if used.is_some_and(|used| used >= next) {
                 let reason = format!("a counter stands at {next}, and {used:?} is taken");
-                return Err(StorageError { verb: "count", table: Table::Meta, reason });
+                return Err(StorageError::contents("count", Table::Meta, reason));
             }
         }
         Ok(())
@@ -113,5 +113,5 @@ impl<S: Storage> Index<S> {
 
 fn half_a_step() -> StorageError {
     let reason = "a row is there that nothing would ever judge again".to_owned();
-    StorageError { verb: "wake", table: Table::Rows, reason }
+    StorageError::contents("wake", Table::Rows, reason)
 }

@@ -1,25 +1,30 @@
 //! The disk that is ours: the journal, which is the truth; the index in sled, which follows from it; the decision log.
 //!
 //! Opening heals what a crash left with the ordinary means: the journal's torn end is cut, records that the index has
-//! not applied are applied, and an index in any doubt is set aside and made again from the journal.
+//! not applied are applied, and an index in any doubt is set aside and made again from the journal. A disk that is full or
+//! closed to us is no doubt: opening fails, changes nothing, and may be tried again.
 
 pub mod decision_log;
 pub mod journal;
 pub mod record;
 pub mod sled_index;
 pub mod syncer;
+mod asides;
+mod ledger;
+mod passing;
 mod replay;
 mod whole;
 
-use crate::index::storage::StorageError;
-use crate::index::{Check, Index};
+use crate::index::storage::{StorageError, Trouble};
+use crate::index::{Check, Index, RegisterError};
+pub use ledger::Ledger;
+
 use journal::{Journal, JournalError};
 use record::Record;
 use replay::{ReplayError, apply};
 use sled_index::{Doubt, SledIndex};
 use std::io;
 use std::path::{Path, PathBuf};
-use syncer::{Done, Syncer, Watched};
 
 /// The store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -45,10 +50,29 @@ pub enum StoreError {
         path: PathBuf,
         /// Why.
         reason: String,
+        /// Whether only the disk is in the way.
+        trouble: Trouble,
     },
     /// The syncing thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
+}
+
+impl StoreError {
+    /// Whether it may pass by itself: there is no room, or the disk is closed to us.
+    #[must_use]
+    pub fn passes(&self) -> bool {
+        match self {
+            Self::Journal(JournalError::Io { source, .. }) | Self::Folder { source, .. } => {
+                passing::passes(source)
+            }
+            Self::Journal(_) => false,
+            Self::Index(StorageError { trouble, .. }) | Self::NewIndex { trouble, .. } => {
+                *trouble == Trouble::Disk
+            }
+            Self::Thread(_) => true,
+        }
+    }
 }
 
 /// What the store needs from outside to open.
@@ -62,6 +86,8 @@ pub struct Opening<'name> {
     pub epoch: &'name str,
     /// Goes into the name of what is set aside.
     pub stamp: &'name str,
+    /// Why the index is in doubt before it is even opened, when it is.
+    pub distrust: Option<&'name str>,
 }
 
 /// What opening gave.
@@ -80,23 +106,48 @@ pub struct Opened {
 pub fn open(opening: &Opening<'_>) -> Result<Opened, StoreError> {
     let folder = opening.state.join("index");
     let mut healed = Vec::new();
-    let doubt = match bring_up(opening, &folder) {
-        Ok(brought_up) => return opened(brought_up, healed),
-        Err(Hurdle::Store(error)) => return Err(error),
-        Err(Hurdle::Index(doubt)) => doubt,
+    let doubt = match opening.distrust {
+        Some(reason) => Doubt::contents(reason),
+        None => match bring_up(opening, &folder) {
+            Ok(brought_up) => return opened(brought_up, healed),
+            Err(Hurdle::Store(error)) => return Err(error),
+            Err(Hurdle::Index(Doubt { reason, trouble: trouble @ Trouble::Disk })) => {
+                return Err(StoreError::NewIndex { path: folder, reason, trouble });
+            }
+            Err(Hurdle::Index(doubt)) => doubt,
+        },
     };
-    let aside = sled_index::set_aside(&folder, opening.stamp)
-        .map_err(|source| StoreError::Folder { path: folder.clone(), source })?;
-    healed.push(format!(
-        "the index was set aside as {} and is made again from the journal: {}",
-        aside.display(),
-        doubt.0
-    ));
+    healed.extend(set_aside(&folder, opening.stamp, &doubt)?);
     match bring_up(opening, &folder) {
         Ok(brought_up) => opened(brought_up, healed),
         Err(Hurdle::Store(error)) => Err(error),
-        Err(Hurdle::Index(Doubt(reason))) => Err(StoreError::NewIndex { path: folder, reason }),
+        Err(Hurdle::Index(Doubt { reason, trouble })) => {
+            make_room(&folder, trouble)?;
+            Err(StoreError::NewIndex { path: folder, reason, trouble })
+        }
     }
+}
+
+fn set_aside(folder: &Path, stamp: &str, doubt: &Doubt) -> Result<Option<String>, StoreError> {
+    let aside = match asides::set_aside(folder, stamp) {
+        Ok(aside) => aside,
+        // Not there any more, and so in nobody's way.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(StoreError::Folder { path: folder.to_owned(), source }),
+    };
+    let reason = &doubt.reason;
+    Ok(Some(format!(
+        "the index was set aside as {} and is made again from the journal: {reason}",
+        aside.display()
+    )))
+}
+
+/// A disk without room for a new index gets some: what was set aside can be had again from nowhere, and nobody needs it.
+fn make_room(folder: &Path, trouble: Trouble) -> Result<(), StoreError> {
+    if trouble == Trouble::Disk {
+        asides::prune(folder, 0).map_err(|source| StoreError::Folder { path: folder.to_owned(), source })?;
+    }
+    Ok(())
 }
 
 fn opened(brought_up: BroughtUp, mut healed: Vec<String>) -> Result<Opened, StoreError> {
@@ -115,7 +166,7 @@ enum Hurdle {
 
 impl From<StorageError> for Hurdle {
     fn from(error: StorageError) -> Self {
-        Self::Index(Doubt(error.to_string()))
+        Self::Index(error.into())
     }
 }
 
@@ -141,11 +192,16 @@ fn bring_up(opening: &Opening<'_>, folder: &Path) -> Result<BroughtUp, Hurdle> {
     });
     let (journal, opened) = opened.map_err(|error| Hurdle::Store(error.into()))?;
     if let Some(error) = failed {
-        return Err(Hurdle::Index(Doubt(error.to_string())));
+        return Err(Hurdle::Index(match error {
+            ReplayError::Storage(error) | ReplayError::Register(RegisterError::Storage(error)) => {
+                error.into()
+            }
+            other => Doubt::contents(other.to_string()),
+        }));
     }
     if opened.last_seq < applied {
         let reason = format!("it has applied record {applied}, and the journal ends at {}", opened.last_seq);
-        return Err(Hurdle::Index(Doubt(reason)));
+        return Err(Hurdle::Index(Doubt::contents(reason)));
     }
     for session in index.sessions()? {
         index.give_up_awaiting(session)?;
@@ -162,42 +218,4 @@ fn replay_one(index: &mut Index<SledIndex>, seq: u64, payload: &[u8]) -> Result<
     apply(index, record)?;
     index.storage_mut().commit(seq)?;
     Ok(())
-}
-
-/// The journal with its syncer: what is told to it is on disk when `done` says so.
-pub struct Ledger {
-    journal: Journal,
-    watched: Watched,
-    segment: u64,
-    syncer: Syncer,
-}
-
-impl Ledger {
-    fn new(journal: Journal) -> Result<Self, StoreError> {
-        let syncer = Syncer::start("journal-sync").map_err(StoreError::Thread)?;
-        let watched = syncer.watch(journal.file()?);
-        let segment = journal.first_seq();
-        Ok(Self { journal, watched, segment, syncer })
-    }
-
-    /// Writes a record. It is not on disk before [`Ledger::sync`] says so.
-    pub fn append(&mut self, record: &Record) -> Result<u64, JournalError> {
-        let seq = self.journal.append(&record.to_bytes())?;
-        if self.journal.first_seq() != self.segment {
-            self.watched = self.syncer.watch(self.journal.file()?);
-            self.segment = self.journal.first_seq();
-        }
-        Ok(seq)
-    }
-
-    /// The sync error that is final for the current segment, if there was one.
-    #[must_use]
-    pub fn failed(&self) -> Option<String> {
-        self.watched.failed().map(|error| error.to_string())
-    }
-
-    /// Calls `done` when everything written so far is on disk, or never will be.
-    pub fn sync(&self, done: Done) {
-        self.watched.sync_soon(done);
-    }
 }

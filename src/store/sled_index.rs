@@ -2,13 +2,18 @@
 //!
 //! sled 0.34 may fail late, panic in `open`, or lose keys without a word. So every value carries a checksum of its own,
 //! the index says which journal it belongs to and how far it has come, and any doubt at all makes the folder move
-//! aside under a dated name. Nothing here is ever repaired.
+//! aside under a dated name. Nothing here is ever repaired. A disk that is full or closed to us puts nothing in doubt:
+//! the folder stays, and is opened again later.
+//!
+//! The first failure is final for the handle, as it is for sled's own: nothing is read from it any more.
 
+use super::passing::passes;
 use crate::index::FORMAT;
-use crate::index::storage::{Storage, StorageError, Table};
+use crate::index::storage::{Storage, StorageError, Table, Trouble};
 use crate::world::digest;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 // The first one holds what the index says of itself.
@@ -44,26 +49,45 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 pub struct SledIndex {
     trees: Vec<sled::Tree>,
     db: sled::Db,
+    failure: OnceLock<StorageError>,
 }
 
 /// Why an index folder was not used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Doubt(pub String);
+pub struct Doubt {
+    /// As a sentence.
+    pub reason: String,
+    /// Whether the folder is in doubt, or only the disk.
+    pub trouble: Trouble,
+}
+
+impl Doubt {
+    /// What lies in the folder is in doubt.
+    #[must_use]
+    pub fn contents(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), trouble: Trouble::Contents }
+    }
+}
+
+impl From<StorageError> for Doubt {
+    fn from(error: StorageError) -> Self {
+        Self { reason: error.to_string(), trouble: error.trouble }
+    }
+}
 
 impl SledIndex {
     /// Opens the index of the journal `id`, or says why what lies there cannot be used. An empty folder is an index
     /// that has applied nothing.
     pub fn open(folder: &Path, id: [u8; 16]) -> Result<(Self, u64), Doubt> {
         let mut index = open_apart(folder)?;
-        let applied = index.check(id).map_err(|error| Doubt(error.to_string()))?;
+        let applied = index.check(id)?;
         Ok((index, applied))
     }
 
     /// The journal position up to which everything is applied.
     fn check(&mut self, id: [u8; 16]) -> Result<u64, StorageError> {
         let identity = identity(id);
-        let doubt =
-            |reason: &str| StorageError { verb: "trust", table: Table::Meta, reason: reason.to_owned() };
+        let doubt = |reason: &str| StorageError::contents("trust", Table::Meta, reason);
         match self.get(Table::Meta, IDENTITY)? {
             None if self.trees.iter().all(sled::Tree::is_empty) => {
                 self.put(Table::Meta, IDENTITY, &identity)?;
@@ -85,8 +109,9 @@ impl SledIndex {
 
     fn number(&self, key: &[u8]) -> Result<Option<u64>, StorageError> {
         let Some(bytes) = self.get(Table::Meta, key)? else { return Ok(None) };
-        let bytes =
-            bytes.try_into().map_err(|_| failed("decode a number", Table::Meta, "not eight bytes"))?;
+        let bytes = bytes
+            .try_into()
+            .map_err(|_| StorageError::contents("decode a number", Table::Meta, "not eight bytes"))?;
         Ok(Some(u64::from_be_bytes(bytes)))
     }
 
@@ -103,11 +128,60 @@ impl SledIndex {
 
     /// Hands everything to the kernel, so that the end of the process loses nothing.
     pub fn flush(&mut self) -> Result<(), StorageError> {
-        self.db.flush().map(drop).map_err(|error| failed("flush", Table::Meta, error))
+        self.guarded("flush", Table::Meta, |_| self.db.flush()).map(drop)
     }
 
-    fn tree(&self, table: Table) -> &sled::Tree {
-        &self.trees[table as usize]
+    /// The first failure, if there was one.
+    #[must_use]
+    pub fn failure(&self) -> Option<&StorageError> {
+        self.failure.get()
+    }
+
+    /// One call of sled, which may fail or panic. Whichever it is, no other follows.
+    fn guarded<T>(
+        &self,
+        verb: &'static str,
+        table: Table,
+        call: impl FnOnce(&sled::Tree) -> sled::Result<T>,
+    ) -> Result<T, StorageError> {
+        if let Some(failure) = self.failure.get() {
+            return Err(failure.clone());
+        }
+        let tree = &self.trees[table as usize];
+        match catch_unwind(AssertUnwindSafe(|| call(tree))) {
+            Ok(Ok(given)) => Ok(given),
+            Ok(Err(error)) => Err(self.fail(failed(verb, table, &error))),
+            Err(_) => Err(self.fail(StorageError::contents(verb, table, "sled panicked"))),
+        }
+    }
+
+    fn fail(&self, error: StorageError) -> StorageError {
+        self.failure.get_or_init(|| error).clone()
+    }
+
+    fn unsealed<'sealed>(
+        &self,
+        table: Table,
+        key: &[u8],
+        sealed: &'sealed [u8],
+    ) -> Result<&'sealed [u8], StorageError> {
+        open_seal(key, sealed).map_err(|why| self.fail(StorageError::contents("read", table, why)))
+    }
+
+    /// Every entry from `from` on, until `each` returns false.
+    fn walk(
+        &self,
+        table: Table,
+        from: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StorageError> {
+        let mut entries = self.guarded("scan", table, |tree| Ok(tree.range(from..)))?;
+        while let Some((key, sealed)) = self.guarded("scan", table, |_| entries.next().transpose())? {
+            if !each(&key, self.unsealed(table, &key, &sealed)?) {
+                break;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -121,12 +195,15 @@ fn open_apart(folder: &Path) -> Result<SledIndex, Doubt> {
         let _ = sender.send(opened);
     };
     let spawned = std::thread::Builder::new().name("sled-open".to_owned()).spawn(open);
-    spawned.map_err(|error| Doubt(format!("no thread to open it on: {error}")))?;
+    spawned.map_err(|error| Doubt {
+        reason: format!("no thread to open it on: {error}"),
+        trouble: Trouble::Disk,
+    })?;
     match receiver.recv_timeout(OPEN_TIMEOUT) {
         Ok(Ok(Ok(index))) => Ok(index),
-        Ok(Ok(Err(error))) => Err(Doubt(error.to_string())),
-        Ok(Err(_)) => Err(Doubt("sled panicked while opening it".to_owned())),
-        Err(_) => Err(Doubt(format!("sled did not open it within {} s", OPEN_TIMEOUT.as_secs()))),
+        Ok(Ok(Err(error))) => Err(Doubt { trouble: trouble(&error), reason: error.to_string() }),
+        Ok(Err(_)) => Err(Doubt::contents("sled panicked while opening it")),
+        Err(_) => Err(Doubt::contents(format!("sled did not open it within {} s", OPEN_TIMEOUT.as_secs()))),
     }
 }
 
@@ -152,39 +229,25 @@ fn is_locked(error: &sled::Error) -> bool {
 fn open_here(folder: &Path) -> sled::Result<SledIndex> {
     let db = sled::Config::new().path(folder).cache_capacity(CACHE_BYTES).flush_every_ms(Some(500)).open()?;
     let trees = TABLES.iter().map(|(_, name)| db.open_tree(name)).collect::<sled::Result<_>>()?;
-    Ok(SledIndex { trees, db })
+    Ok(SledIndex { trees, db, failure: OnceLock::new() })
 }
 
 fn identity(id: [u8; 16]) -> Vec<u8> {
     [&FORMAT.to_be_bytes()[..], &id[..]].concat()
 }
 
-/// Moves an index folder aside under a name that says when. Returns the new name.
-pub fn set_aside(folder: &Path, stamp: &str) -> std::io::Result<PathBuf> {
-    let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    let mut aside = folder.with_file_name(format!("{name}.aside-{stamp}"));
-    let mut next = 2;
-    while aside.exists() {
-        aside = folder.with_file_name(format!("{name}.aside-{stamp}-{next}"));
-        next += 1;
-    }
-    std::fs::rename(folder, &aside)?;
-    Ok(aside)
-}
-
 impl Storage for SledIndex {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
-        let held = self.tree(table).get(key).map_err(|error| failed("read", table, error))?;
-        held.map(|sealed| open_seal(table, key, &sealed).map(<[u8]>::to_vec)).transpose()
+        let held = self.guarded("read", table, |tree| tree.get(key))?;
+        held.map(|sealed| self.unsealed(table, key, &sealed).map(<[u8]>::to_vec)).transpose()
     }
 
     fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
-        let stored = self.tree(table).insert(key, seal(key, value));
-        stored.map(drop).map_err(|error| failed("write", table, error))
+        self.guarded("write", table, |tree| tree.insert(key, seal(key, value))).map(drop)
     }
 
     fn remove(&mut self, table: Table, key: &[u8]) -> Result<(), StorageError> {
-        self.tree(table).remove(key).map(drop).map_err(|error| failed("remove", table, error))
+        self.guarded("remove", table, |tree| tree.remove(key)).map(drop)
     }
 
     fn scan(
@@ -193,11 +256,13 @@ impl Storage for SledIndex {
         prefix: &[u8],
         each: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<(), StorageError> {
-        for entry in self.tree(table).scan_prefix(prefix) {
-            let (key, sealed) = entry.map_err(|error| failed("scan", table, error))?;
-            each(&key, open_seal(table, &key, &sealed)?);
-        }
-        Ok(())
+        self.walk(table, prefix, &mut |key, value| {
+            let below = key.starts_with(prefix);
+            if below {
+                each(key, value);
+            }
+            below
+        })
     }
 
     fn scan_from(
@@ -206,13 +271,7 @@ impl Storage for SledIndex {
         from: &[u8],
         each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StorageError> {
-        for entry in self.tree(table).range(from..) {
-            let (key, sealed) = entry.map_err(|error| failed("scan", table, error))?;
-            if !each(&key, open_seal(table, &key, &sealed)?) {
-                break;
-            }
-        }
-        Ok(())
+        self.walk(table, from, each)
     }
 }
 
@@ -230,23 +289,20 @@ fn seal(key: &[u8], value: &[u8]) -> Vec<u8> {
     sealed
 }
 
-fn open_seal<'sealed>(
-    table: Table,
-    key: &[u8],
-    sealed: &'sealed [u8],
-) -> Result<&'sealed [u8], StorageError> {
-    let (sum, value) = sealed
-        .split_at_checked(CHECKSUM_BYTES)
-        .ok_or_else(|| failed("read", table, "a value is cut short"))?;
-    if sum == checksum(key, value) {
-        Ok(value)
-    } else {
-        Err(failed("read", table, "a value's checksum is wrong"))
-    }
+fn open_seal<'sealed>(key: &[u8], sealed: &'sealed [u8]) -> Result<&'sealed [u8], &'static str> {
+    let (sum, value) = sealed.split_at_checked(CHECKSUM_BYTES).ok_or("a value is cut short")?;
+    if sum == checksum(key, value) { Ok(value) } else { Err("a value's checksum is wrong") }
 }
 
-fn failed(verb: &'static str, table: Table, reason: impl std::fmt::Display) -> StorageError {
-    StorageError { verb, table, reason: reason.to_string() }
+fn failed(verb: &'static str, table: Table, error: &sled::Error) -> StorageError {
+    StorageError { verb, table, reason: error.to_string(), trouble: trouble(error) }
+}
+
+fn trouble(error: &sled::Error) -> Trouble {
+    match error {
+        sled::Error::Io(error) if passes(error) => Trouble::Disk,
+        _ => Trouble::Contents,
+    }
 }
 
 #[cfg(test)]
@@ -260,7 +316,8 @@ mod tests {
         let (mut index, _) = SledIndex::open(&folder.path().join("index"), [7; 16]).unwrap();
         index.put(Table::Rows, b"key", b"value").unwrap();
         assert_eq!(index.get(Table::Rows, b"key").unwrap().as_deref(), Some(&b"value"[..]));
-        let sealed = index.tree(Table::Rows).get(b"key").unwrap().unwrap().to_vec();
+        let tree = index.trees[Table::Rows as usize].clone();
+        let sealed = tree.get(b"key").unwrap().unwrap().to_vec();
         let flipped = |at: usize| {
             let mut bytes = sealed.clone();
             bytes[at] ^= 1;
@@ -269,8 +326,10 @@ mod tests {
         let wrong = (0..sealed.len()).map(|at| (&b"key"[..], flipped(at)));
         let wrong = wrong.chain([(&b"other"[..], sealed.clone()), (&b"key"[..], sealed[..5].to_vec())]);
         for (key, bytes) in wrong {
-            index.tree(Table::Rows).insert(key, bytes.clone()).unwrap();
+            tree.insert(key, bytes.clone()).unwrap();
+            index.failure.take();
             assert!(index.get(Table::Rows, key).is_err(), "{key:?} {bytes:?}");
+            index.failure.take();
             assert!(index.scan(Table::Rows, key, &mut |_, _| {}).is_err(), "{key:?} {bytes:?}");
         }
     }

@@ -40,9 +40,8 @@ impl Twin {
     fn operate(&self, verb: &'static str, table: Table) -> Result<(), StorageError> {
         let left = self.left.get();
         self.left.set(left.saturating_sub(1));
-        let reason = "the twin is evil".to_owned();
         self.failed.set(self.failed.get() || left == 1);
-        if left == 1 { Err(StorageError { verb, table, reason }) } else { Ok(()) }
+        if left == 1 { Err(StorageError::contents(verb, table, "the twin is evil")) } else { Ok(()) }
     }
 }
 

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod decision_log;
+mod index_damage;
 mod journal;
+mod recovery;
 mod syncer;
 
 use std::path::{Path, PathBuf};

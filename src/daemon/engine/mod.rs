@@ -2,14 +2,17 @@
 //!
 //! World before requests: each turn takes what happened, applies it, and only then runs what was waiting. A request is
 //! served after a cookie made later than the request has come back; one cookie serves everybody who waits for it.
+//!
+//! It ends with the first failure of its index, and whoever waited is told so: see [`keeping`].
 
+mod journaling;
+pub(super) mod keeping;
 mod pushing;
 mod scrubbing;
 mod waiting;
 
-use super::Fatal;
 use super::clock;
-use super::handle::{EngineHandle, Message, Sight};
+use super::handle::{Message, Sight};
 use super::log::Log;
 use super::subscribers::Subscribers;
 use crate::config::Config;
@@ -21,15 +24,14 @@ use crate::index::{Change, Check, Depth, Index};
 use crate::protocol::refusal::Refusal;
 use crate::session::SessionId;
 use crate::store::Ledger;
-use crate::store::record::{Record, settled};
+use crate::store::record::settled;
 use crate::store::sled_index::SledIndex;
-use crate::store::syncer::Synced;
 use crate::world::{Batch, World};
 use scrubbing::Scrub;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc};
 use waiting::{Flight, Waiter};
 
 /// Checks of one registration that are few enough to pass others in the queue.
@@ -64,7 +66,16 @@ pub(super) struct Engine {
     scrub: Scrub,
     stopping: bool,
     /// Why the index may not be read any more.
-    failed: Option<String>,
+    failed: Option<StorageError>,
+    /// When the journal may be begun anew, after it failed.
+    anew_at: Option<Instant>,
+}
+
+/// A store and eyes that are no longer used. Dropping them may block, and sled may panic in it.
+pub(super) struct Remains {
+    _index: Index<SledIndex>,
+    _ledger: Ledger,
+    _world: World,
 }
 
 /// What happened to the engine so far.
@@ -80,27 +91,34 @@ pub(super) struct Health {
     pub(super) blind: Option<String>,
 }
 
+/// What an engine is made of, apart from its store and its eyes.
+pub(super) struct Parts {
+    pub(super) log: Log,
+    pub(super) subscribers: Arc<Subscribers>,
+    pub(super) wake: Arc<Notify>,
+    pub(super) inbox: mpsc::UnboundedReceiver<Message>,
+    pub(super) health: Health,
+}
+
 impl Engine {
     pub(super) fn new(
         index: Index<SledIndex>,
         ledger: Ledger,
         world: World,
-        wake: Arc<Notify>,
-        log: Log,
-        subscribers: Arc<Subscribers>,
+        parts: Parts,
         config: &Config,
-    ) -> (Self, EngineHandle) {
-        let (handle, inbox) = EngineHandle::new();
+    ) -> Self {
+        let Parts { log, subscribers, wake, inbox, health } = parts;
         let blind = world.blind().map(ToString::to_string);
         if let Some(why) = &blind {
             tracing::error!(why, "nothing can be watched; tried again");
         }
         let retry = Duration::from_millis(config.verify.retry_ms);
-        let engine = Self {
+        Self {
             index,
             ledger,
             world,
-            health: Health { blind, ..Health::default() },
+            health: Health { blind, ..health },
             subscribers,
             log,
             wake,
@@ -115,24 +133,34 @@ impl Engine {
             scrub: Scrub::new(Duration::from_secs(config.verify.scrub_pass_s)),
             stopping: false,
             failed: None,
-        };
-        (engine, handle)
+            anew_at: None,
+        }
     }
 
-    /// Lives until told to stop, or until the index fails. Whoever waits then learns that the daemon is stopping.
-    pub(super) async fn run(mut self, checks: Vec<Check>) -> Result<(), Fatal> {
+    /// Lives until told to stop, or until the index fails.
+    pub(super) async fn run(&mut self, checks: Vec<Check>) -> Result<(), StorageError> {
         // The watcher was just started, which the world reports as a gap: it is the one that everything is woken in.
         let _ = self.world.take();
         self.world.verify(checks, false);
         while !self.stopping {
             self.turn()?;
-            if let Some(why) = self.failed.take() {
-                return Err(Fatal::Engine(why));
-            }
+            self.check_store()?;
             self.rest().await;
         }
-        self.index.storage_mut().flush()?;
+        if let Err(error) = self.index.storage_mut().flush() {
+            // The journal has everything, and the next start applies what is missing.
+            tracing::warn!(%error, "the index could not be flushed");
+        }
         Ok(())
+    }
+
+    /// What is left of an engine that has ended, apart from its store and its eyes.
+    pub(super) fn into_parts(self) -> (Parts, Remains) {
+        let Self { index, ledger, world, health, subscribers, log, wake, inbox, .. } = self;
+        (
+            Parts { log, subscribers, wake, inbox, health },
+            Remains { _index: index, _ledger: ledger, _world: world },
+        )
     }
 
     fn turn(&mut self) -> Result<(), StorageError> {
@@ -280,33 +308,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Journals a record and applies it. An index that fails between the two is not read again: the process ends, and
-    /// the next start makes it anew from the journal.
-    pub(super) fn journaled<T, E: Into<Refusal>>(
-        &mut self,
-        record: &Record,
-        apply: impl FnOnce(&mut Self) -> Result<T, E>,
-    ) -> Result<T, Refusal> {
-        let seq = self.ledger.append(record)?;
-        let applied = self.index.storage_mut().begin(seq).map_err(Refusal::from).and_then(|()| {
-            let applied = apply(self).map_err(Into::into)?;
-            self.index.storage_mut().commit(seq)?;
-            Ok(applied)
-        });
-        if let Err(refusal) = &applied {
-            self.failed = Some(refusal.message.clone());
-        }
-        applied
-    }
-
-    /// Told when everything journaled so far is on disk.
-    pub(super) fn synced(&self) -> oneshot::Receiver<Synced> {
-        let (sender, receiver) = oneshot::channel();
-        // Whoever waited may have gone away.
-        self.ledger.sync(Box::new(move |synced| drop(sender.send(synced))));
-        receiver
-    }
-
     /// Has what a registration brought verified, and ends the watches of what it released.
     pub(super) fn follow(&mut self, checks: Vec<Check>, released: &[crate::index::SourceId]) {
         self.world.unfollow(released);
@@ -314,18 +315,26 @@ impl Engine {
         self.world.verify(checks, urgent);
     }
 
-    /// The view of a session as far as it could be seen; none when there is nothing to decide about.
+    /// The view of a session as far as it could be seen; none when there is nothing to decide about, and an error for
+    /// as long as the store is not to be believed.
     pub(super) fn view(
-        &self,
+        &mut self,
         name: &SessionId,
         listed: Listed,
         sight: Sight,
     ) -> Result<Option<View>, StorageError> {
-        let blind = (sight == Sight::Blind).then_some(Doubt::WatcherDead);
-        match self.index.session(name) {
-            Some(session) if self.index.believes(session)? => self.index.view(session, listed, blind),
-            _ => Ok(None),
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
         }
+        self.trust_journal()?;
+        let blind = (sight == Sight::Blind).then_some(Doubt::WatcherDead);
+        let viewed = match self.index.session(name) {
+            Some(session) => self.index.believes(session).and_then(|believes| {
+                if believes { self.index.view(session, listed, blind) } else { Ok(None) }
+            }),
+            None => Ok(None),
+        };
+        viewed.inspect_err(|error| self.failed = Some(error.clone()))
     }
 
     /// What is wrong and not mended yet.
@@ -336,9 +345,7 @@ impl Engine {
         }
         problems.extend(self.log.failed());
         problems.extend(self.ledger.failed().map(|why| {
-            format!(
-                "the journal could not be synced ({why}), so nothing new is taken; make room and start again"
-            )
+            format!("the journal takes nothing ({why}), so nothing is decided; it is begun anew every second")
         }));
         problems
     }

@@ -63,7 +63,7 @@ impl Engine {
         self.behind_barrier(move |engine| match engine.index.still_holds(&held) {
             Ok(true) => engine.missed(&held),
             Ok(false) => {}
-            Err(error) => engine.failed = Some(error.to_string()),
+            Err(error) => engine.failed = Some(error),
         });
     }
 
@@ -76,7 +76,7 @@ impl Engine {
         }
         if let Err(error) = self.begin_epoch(&format!("the scrub found a change without an event at {path}"))
         {
-            self.failed = Some(error.to_string());
+            self.failed = Some(error);
         }
     }
 }

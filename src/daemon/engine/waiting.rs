@@ -57,7 +57,7 @@ impl Engine {
         });
         match touched {
             Ok(checks) => self.world.verify(checks, true),
-            Err(error) => self.failed = Some(error.to_string()),
+            Err(error) => self.failed = Some(error),
         }
     }
 

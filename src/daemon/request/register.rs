@@ -86,7 +86,7 @@ fn begin(engine: &mut Engine, update: &Update, rows_max: usize, sight: Sight) ->
 }
 
 /// The rows of a session that are not fresh, if anybody wants to be told when they are.
-fn doubtful(engine: &Engine, name: &SessionId) -> Result<HashMap<String, Freshness>, Refusal> {
+fn doubtful(engine: &mut Engine, name: &SessionId) -> Result<HashMap<String, Freshness>, Refusal> {
     if !engine.wants_changes(name) {
         return Ok(HashMap::new());
     }

@@ -83,7 +83,7 @@ pub(super) async fn list(daemon: &Daemon, ask: List) -> Answer {
     listed.await?
 }
 
-fn counts(engine: &Engine, session: &SessionId, sight: Sight) -> Result<Counts, Refusal> {
+fn counts(engine: &mut Engine, session: &SessionId, sight: Sight) -> Result<Counts, Refusal> {
     Ok(engine.view(session, Listed::Doubtful, sight)?.map(|view| view.counts).unwrap_or_default())
 }
 

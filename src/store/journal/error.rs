@@ -60,6 +60,12 @@ pub enum JournalError {
 }
 
 impl JournalError {
+    /// Whether what was written cannot be read back.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Damaged { .. })
+    }
+
     pub(super) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { doing, path: path.to_owned(), source }
     }

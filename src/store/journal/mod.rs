@@ -177,6 +177,12 @@ impl Journal {
         self.last_seq
     }
 
+    /// The failure after which it takes nothing more, if there was one.
+    #[must_use]
+    pub fn poisoned(&self) -> Option<&str> {
+        self.poisoned.as_deref()
+    }
+
     fn check_sound(&self) -> Result<(), JournalError> {
         match &self.poisoned {
             Some(why) => Err(JournalError::Poisoned { segment: self.path.clone(), why: why.clone() }),

@@ -1,0 +1,179 @@
+//! The engine, kept: one whose store failed is taken apart, and made again from what is on disk as a start makes it.
+//!
+//! Promise: from the failure until the store is open again whoever asks is told `store_failed`, and nothing is decided. A
+//! disk that is full or closed is tried again until it is not. What was read and cannot be what was written sets the index
+//! aside. A panic is not kept: it ends the process.
+
+use super::super::Fatal;
+use super::super::clock;
+use super::super::folders::Folders;
+use super::super::handle::{Down, Message};
+use super::{Engine, Parts};
+use crate::config::Config;
+use crate::index::Check;
+use crate::index::storage::Trouble;
+use crate::store::{self, Opened, Opening, StoreError};
+use crate::world::{Wake, World, WorldError};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// Between a failure and the next try, doubled every time.
+const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// An engine that lived so long has not failed for the reason of the one before it.
+const STEADY: Duration = Duration::from_secs(60);
+
+/// What an engine is made from.
+#[derive(Clone)]
+pub(in crate::daemon) struct Making {
+    pub(in crate::daemon) folders: Folders,
+    pub(in crate::daemon) config: Arc<Config>,
+    pub(in crate::daemon) wake: Wake,
+}
+
+/// A store and eyes of which an engine can be made.
+pub(in crate::daemon) struct Made {
+    opened: Opened,
+    world: World,
+    epoch: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(in crate::daemon) enum Unmade {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    World(#[from] WorldError),
+}
+
+impl Unmade {
+    /// Whether it may pass by itself.
+    pub(in crate::daemon) fn passes(&self) -> bool {
+        matches!(self, Self::Store(error) if error.passes())
+    }
+}
+
+impl From<Unmade> for Fatal {
+    fn from(unmade: Unmade) -> Self {
+        match unmade {
+            Unmade::Store(error) => error.into(),
+            Unmade::World(error) => error.into(),
+        }
+    }
+}
+
+impl Making {
+    /// Opens the store and the eyes. Blocks, for a minute if sled hangs.
+    pub(in crate::daemon) fn make(&self, distrust: Option<&str>) -> Result<Made, Unmade> {
+        let epoch = clock::new_epoch();
+        let opened = store::open(&Opening {
+            state: &self.folders.state,
+            new_id: *clock::new_uuid().as_bytes(),
+            epoch: &epoch,
+            stamp: &clock::file_stamp(),
+            distrust,
+        })?;
+        let world =
+            World::start(&self.folders.cookies(), &self.config.world_options(), Arc::clone(&self.wake))?;
+        Ok(Made { opened, world, epoch })
+    }
+
+    fn begin(&self, parts: Parts, made: Made, why: &str) -> (Engine, Vec<Check>) {
+        let Made { opened: Opened { index, checks, ledger, healed }, world, epoch } = made;
+        let log = parts.log.clone();
+        // A log that takes nothing keeps every decision from being answered. It need not keep the daemon from living.
+        let say = |event: &str, fields: &[(&str, &str)]| {
+            if let Err(error) = log.event(event, fields) {
+                tracing::error!(%error, event, "an event could not be logged");
+            }
+        };
+        say("epoch", &[("epoch", &epoch), ("why", why)]);
+        for what in &healed {
+            tracing::warn!("{what}");
+            say("healed", &[("what", what)]);
+        }
+        let engine = Engine::new(index, ledger, world, parts, &self.config);
+        engine.push_gap(&epoch, why);
+        (engine, checks)
+    }
+}
+
+/// Keeps an engine until it is told to stop. `made` is none when the first store could not be opened, and may be later.
+pub(in crate::daemon) async fn keep(
+    making: Making,
+    mut parts: Parts,
+    down: Down,
+    mut made: Option<Made>,
+) -> Result<(), Fatal> {
+    let mut why = "the daemon started".to_owned();
+    let (mut distrust, mut pause) = (None, PAUSE);
+    loop {
+        let found = match made.take() {
+            Some(made) => made,
+            None => match made_again(&making, &mut parts.inbox, &down, distrust.take(), &mut pause).await {
+                Some(made) => made,
+                None => return Ok(()),
+            },
+        };
+        let begun = Instant::now();
+        let (mut engine, checks) = making.begin(parts, found, &why);
+        let Err(failure) = engine.run(checks).await else { return Ok(()) };
+        tracing::error!(%failure, "the store failed, and is opened again");
+        down.say(&failure);
+        let stopping = engine.stopping;
+        let remains;
+        (parts, remains) = engine.into_parts();
+        // sled may block or panic when it is dropped after an error. Neither matters any more.
+        let _ = tokio::task::spawn_blocking(move || drop(remains)).await;
+        if stopping {
+            return Ok(());
+        }
+        pause = if begun.elapsed() > STEADY { PAUSE } else { pause };
+        why = format!("the store was opened again, for {failure}");
+        parts.health.gaps += 1;
+        parts.health.last_gap = Some(why.clone());
+        distrust = (failure.trouble == Trouble::Contents).then(|| failure.to_string());
+    }
+}
+
+/// Tries until there is a store again; none when told to stop first.
+async fn made_again(
+    making: &Making,
+    inbox: &mut UnboundedReceiver<Message>,
+    down: &Down,
+    mut distrust: Option<String>,
+    pause: &mut Duration,
+) -> Option<Made> {
+    loop {
+        refusing(inbox, tokio::time::sleep(*pause)).await?;
+        *pause = (*pause * 2).min(PAUSE_MAX);
+        let (making, doubt) = (making.clone(), distrust.take());
+        let trying = tokio::task::spawn_blocking(move || making.make(doubt.as_deref()));
+        match refusing(inbox, trying).await? {
+            Ok(Ok(made)) => return Some(made),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "the store cannot be opened; tried again");
+                down.say(&error);
+            }
+            Err(panicked) => distrust = Some(panicked.to_string()),
+        }
+    }
+}
+
+/// Does something while whoever asks is refused; none when told to stop. To drop a question is to refuse it.
+async fn refusing<T>(inbox: &mut UnboundedReceiver<Message>, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return Some(done),
+            message = inbox.recv() => match message {
+                None | Some(Message::Stop) => return None,
+                Some(Message::When { .. }) => {}
+            },
+        }
+    }
+}

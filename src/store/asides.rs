@@ -1,0 +1,42 @@
+//! What is in doubt is moved aside under a name that says when, and not kept for ever.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How many folders that were set aside are kept: enough to see what happened, and not enough to fill a disk.
+const KEPT: usize = 2;
+
+/// Moves an index folder aside under a name that says when. Returns the new name.
+pub(super) fn set_aside(folder: &Path, stamp: &str) -> io::Result<PathBuf> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let mut aside = folder.with_file_name(format!("{name}.aside-{stamp}"));
+    let mut next = 2;
+    while aside.exists() {
+        aside = folder.with_file_name(format!("{name}.aside-{stamp}-{next}"));
+        next += 1;
+    }
+    fs::rename(folder, &aside)?;
+    prune(folder, KEPT)?;
+    Ok(aside)
+}
+
+/// Removes what was set aside, but for the newest `kept`.
+pub(super) fn prune(folder: &Path, kept: usize) -> io::Result<()> {
+    let prefix = format!("{}.aside-", folder.file_name().unwrap_or_default().to_string_lossy());
+    let mut asides = Vec::new();
+    for entry in fs::read_dir(folder.parent().unwrap_or(Path::new(".")))? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(&prefix) {
+            asides.push(entry.path());
+        }
+    }
+    // The stamp in the name sorts by time.
+    asides.sort();
+    let gone = asides.len().saturating_sub(kept);
+    for aside in &asides[..gone] {
+        // Whatever stood in the place of a folder was set aside like one.
+        if aside.is_dir() { fs::remove_dir_all(aside)? } else { fs::remove_file(aside)? }
+    }
+    Ok(())
+}

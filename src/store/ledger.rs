@@ -1,0 +1,75 @@
+//! The journal with its syncer: what is told to it is on disk when the syncer says so.
+//!
+//! A sync error is final for its segment: the kernel reports it once, and would then report success over lost bytes.
+//! So nothing is taken after one until [`Ledger::begin_anew`] has written every record that was not yet synced into a new
+//! segment, read back and compared, and has that one on disk.
+
+use super::StoreError;
+use super::journal::{Journal, JournalError};
+use super::record::Record;
+use super::syncer::{Done, Syncer, Watched};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The journal and what keeps it on disk.
+pub struct Ledger {
+    journal: Journal,
+    watched: Watched,
+    segment: u64,
+    /// The last record that is known to be on disk.
+    synced: Arc<AtomicU64>,
+    syncer: Syncer,
+}
+
+impl Ledger {
+    pub(super) fn new(journal: Journal) -> Result<Self, StoreError> {
+        let syncer = Syncer::start("journal-sync").map_err(StoreError::Thread)?;
+        let watched = syncer.watch(journal.file()?);
+        let segment = journal.first_seq();
+        // Opening has synced what it replayed.
+        let synced = Arc::new(AtomicU64::new(journal.last_seq()));
+        Ok(Self { journal, watched, segment, synced, syncer })
+    }
+
+    /// Writes a record. It is not on disk before [`Ledger::sync`] says so.
+    pub fn append(&mut self, record: &Record) -> Result<u64, JournalError> {
+        let seq = self.journal.append(&record.to_bytes())?;
+        if self.journal.first_seq() != self.segment {
+            self.watch_segment()?;
+        }
+        Ok(seq)
+    }
+
+    fn watch_segment(&mut self) -> Result<(), JournalError> {
+        self.watched = self.syncer.watch(self.journal.file()?);
+        self.segment = self.journal.first_seq();
+        Ok(())
+    }
+
+    /// Why nothing more is taken, if so.
+    #[must_use]
+    pub fn failed(&self) -> Option<String> {
+        let unsynced = || self.watched.failed().map(|error| format!("it could not be synced: {error}"));
+        self.journal.poisoned().map(ToOwned::to_owned).or_else(unsynced)
+    }
+
+    /// Goes on in a new segment after a failure, with everything that is not known to be on disk. An error leaves
+    /// everything as it is, and it may be tried again.
+    pub fn begin_anew(&mut self) -> Result<(), JournalError> {
+        self.journal.start_over(self.synced.load(Ordering::Acquire))?;
+        self.watch_segment()?;
+        self.synced.fetch_max(self.journal.last_seq(), Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Calls `done` when everything written so far is on disk, or never will be.
+    pub fn sync(&self, done: Done) {
+        let (synced, seq) = (Arc::clone(&self.synced), self.journal.last_seq());
+        self.watched.sync_soon(Box::new(move |outcome| {
+            if outcome.is_ok() {
+                synced.fetch_max(seq, Ordering::AcqRel);
+            }
+            done(outcome);
+        }));
+    }
+}

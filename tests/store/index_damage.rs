@@ -1,0 +1,175 @@
+//! Whatever happens to the files of the index: the store opens, and what it holds is what the journal says.
+//!
+//! The number of trials is `STALED_TRIALS`, 500 unless it says otherwise.
+
+use super::say;
+use crate::harness::{Daemon, Place, file};
+use serde_json::json;
+use staled::index::Index;
+use staled::index::storage::Storage;
+use staled::store::{self, Opening};
+use std::collections::BTreeMap;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+type Damage = fn(&Path, &mut fastrand::Rng);
+
+/// One session for each thing that the journal keeps.
+fn fill(place: &Place, daemon: &Daemon) {
+    (0..30).for_each(|number| place.write(&format!("f{number}"), "1"));
+    for session in 0..15 {
+        let results: Vec<_> =
+            (0..30).map(|number| file(&format!("f{number}"), ["0", "1"][number % 2])).collect();
+        let name = format!("s{session}");
+        daemon.ask("context.register", &json!({ "session": name, "root": place.root, "results": results }));
+        match session % 4 {
+            0 => drop(daemon.ask("fact.refute", &json!({ "session": name, "source": "f1" }))),
+            1 => drop(daemon.ask("context.record", &json!({ "session": name, "remove": ["f2"] }))),
+            2 => drop(daemon.ask("context.drop", &json!({ "session": name }))),
+            _ => {
+                let own = json!({ "id": "own", "source": { "kind": "file", "path": "f3" } });
+                daemon.ask("context.record", &json!({ "session": name, "results": [own] }));
+            }
+        }
+    }
+}
+
+fn open(state: &Path, trial: usize) -> store::Opened {
+    let stamp = format!("trial-{trial}");
+    store::open(&Opening { state, new_id: [9; 16], epoch: "epoch", stamp: &stamp, distrust: None }).unwrap()
+}
+
+/// Everything that a client told, by session; what looks found is not part of it.
+fn told(index: &Index<impl Storage>) -> BTreeMap<String, Vec<String>> {
+    let of = |session| {
+        let head = index.head(session).unwrap();
+        let mut rows = index.rows(session).unwrap();
+        rows.sort_by(|a, b| (a.role as u8, &a.id).cmp(&(b.role as u8, &b.id)));
+        let of = |row: &staled::index::row::Row| {
+            let (refuted, fresh) = (row.refuted, row.ever_fresh);
+            format!("{:?} {} {:?} {} {refuted} {fresh}", row.role, row.id, row.baseline, row.critical)
+        };
+        let lines = std::iter::once(format!("{head:?}")).chain(rows.iter().map(of)).collect();
+        (head.session.as_str().to_owned(), lines)
+    };
+    index.sessions().unwrap().into_iter().map(of).collect()
+}
+
+fn read(folder: &Path, files: &mut Files) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read(&path, files);
+        } else {
+            files.insert(path.clone(), fs::read(&path).unwrap());
+        }
+    }
+}
+
+fn write_back(state: &Path, files: &Files) {
+    for name in super::names(state).iter().filter(|name| name.starts_with("index") || *name == "journal") {
+        fs::remove_dir_all(state.join(name)).or_else(|_| fs::remove_file(state.join(name))).unwrap();
+    }
+    for (path, bytes) in files {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+}
+
+fn some_file(index: &Path, random: &mut fastrand::Rng) -> PathBuf {
+    let mut files = Files::new();
+    read(index, &mut files);
+    let files: Vec<PathBuf> =
+        files.into_iter().filter(|(_, bytes)| !bytes.is_empty()).map(|(path, _)| path).collect();
+    files[random.usize(..files.len())].clone()
+}
+
+fn change(index: &Path, random: &mut fastrand::Rng, change: impl FnOnce(&mut Vec<u8>, &mut fastrand::Rng)) {
+    let path = some_file(index, random);
+    let mut bytes = fs::read(&path).unwrap();
+    change(&mut bytes, random);
+    fs::write(path, bytes).unwrap();
+}
+
+/// A place where something is written, for sled's files are mostly zeros.
+fn written(bytes: &[u8], random: &mut fastrand::Rng) -> usize {
+    let end = bytes.iter().rposition(|&byte| byte != 0).map_or(1, |last| last + 1);
+    random.usize(..end)
+}
+
+const DAMAGES: &[(&str, Damage)] = &[
+    ("a flipped bit", |index, random| {
+        change(index, random, |bytes, random| {
+            let at = written(bytes, random);
+            bytes[at] ^= 1 << random.u8(..8);
+        });
+    }),
+    ("a file cut short", |index, random| {
+        change(index, random, |bytes, random| bytes.truncate(random.usize(..bytes.len())));
+    }),
+    ("a block of zeros", |index, random| {
+        change(index, random, |bytes, random| {
+            let at = written(bytes, random);
+            let end = (at + random.usize(1..4096)).min(bytes.len());
+            bytes[at..end].fill(0);
+        });
+    }),
+    ("a block of garbage", |index, random| {
+        change(index, random, |bytes, random| {
+            let at = written(bytes, random);
+            let end = (at + random.usize(1..512)).min(bytes.len());
+            bytes[at..end].iter_mut().for_each(|byte| *byte = random.u8(..));
+        });
+    }),
+    ("garbage behind the end", |index, random| {
+        change(index, random, |bytes, random| bytes.extend((0..random.usize(1..70_000)).map(|at| at as u8)));
+    }),
+    ("a file deleted", |index, random| fs::remove_file(some_file(index, random)).unwrap()),
+    ("a file emptied", |index, random| fs::write(some_file(index, random), "").unwrap()),
+    ("half a conf", |index, random| {
+        let bytes = fs::read(index.join("conf")).unwrap();
+        fs::write(index.join("conf"), &bytes[..random.usize(..bytes.len())]).unwrap();
+    }),
+    ("half a snapshot", |index, random| {
+        fs::write(
+            index.join(format!("snap.{:016X}.generating", random.u32(..))),
+            vec![7; random.usize(..900)],
+        )
+        .unwrap();
+    }),
+];
+
+#[test]
+fn a_damaged_index_is_found_and_made_again_or_is_harmless() {
+    let trials: usize = std::env::var("STALED_TRIALS").map_or(500, |text| text.parse().expect("a number"));
+    let place = Place::new();
+    let daemon = Daemon::start(&place.home);
+    fill(&place, &daemon);
+    daemon.stop();
+    let state = place.home.join("state");
+    let before = told(&open(&state, 0).index);
+    assert_eq!(before.len(), 11, "{:?}", before.keys());
+    let mut files = Files::new();
+    read(&state.join("index"), &mut files);
+    read(&state.join("journal"), &mut files);
+    let seed = fastrand::u64(..);
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut set_aside = 0;
+    for trial in 1..=trials {
+        let (what, damage) = DAMAGES[random.usize(..DAMAGES.len())];
+        let again = format!("trial {trial}, {what}; again with seed {seed}");
+        write_back(&state, &files);
+        damage(&state.join("index"), &mut random);
+        let opened = catch_unwind(AssertUnwindSafe(|| {
+            let opened = open(&state, trial);
+            (told(&opened.index), opened.healed)
+        }));
+        let (after, healed) = opened.unwrap_or_else(|_| panic!("it did not open: {again}"));
+        assert_eq!(after, before, "{again}");
+        set_aside += usize::from(!healed.is_empty());
+    }
+    say(&format!("{trials} damages, {set_aside} indexes set aside, nothing lost"));
+    assert!(set_aside > 0 || trials < 20, "no damage was ever found: seed {seed}");
+}

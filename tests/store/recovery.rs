@@ -1,0 +1,117 @@
+//! A store that fails under a running daemon: nothing is answered from it, and it comes back by itself.
+
+use crate::harness::{self, Daemon, Place, file, wait_until};
+use serde_json::{Value, json};
+use staled::client::ClientError;
+use staled::config::Config;
+use std::process::Command;
+
+/// A filesystem of a few megabytes below a place's home; `None` (said once) where this user may not mount.
+struct FullDisk<'place>(&'place Place);
+
+impl<'place> FullDisk<'place> {
+    fn mount(place: &'place Place) -> Option<Self> {
+        std::fs::create_dir_all(place.home.join("state")).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs"])
+            .arg(place.home.join("state"))
+            .status();
+        if !mounted.is_ok_and(|status| status.success()) {
+            super::say("skipped: a small tmpfs cannot be mounted here, so no disk gets full");
+            return None;
+        }
+        Some(Self(place))
+    }
+
+    /// Leaves so many bytes, and what other files have of their last pages.
+    fn fill_but(&self, left: u64) {
+        let path = self.0.home.join("state/ballast");
+        let mut file = std::fs::File::create(path).unwrap();
+        for len in [64 * 1024, 4 * 1024, 1] {
+            while std::io::Write::write_all(&mut file, &vec![7; len]).is_ok() {}
+        }
+        file.set_len(file.metadata().unwrap().len() - left).unwrap();
+    }
+
+    fn free(&self) {
+        std::fs::remove_file(self.0.home.join("state/ballast")).unwrap();
+    }
+}
+
+impl Drop for FullDisk<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0.home.join("state")).status();
+    }
+}
+
+fn context(place: &Place, session: &str) -> Value {
+    json!({ "session": session, "root": place.root, "results": [file("a", "1"), file("b", "1")] })
+}
+
+/// Registers until it is refused; the sessions that were acknowledged.
+fn register_until_refused(place: &Place, daemon: &Daemon) -> Vec<String> {
+    let mut acknowledged = Vec::new();
+    // The index fails when sled's buffer is full, the journal at once.
+    for number in 0..20_000 {
+        let session = format!("s{number}");
+        match daemon.client().ask("context.register", &context(place, &session)) {
+            Ok(_) => acknowledged.push(session),
+            Err(ClientError::Refused(refusal)) => {
+                assert_eq!(refusal.word(), Some("store_failed"), "{refusal}");
+                return acknowledged;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("20,000 sessions fit on a full disk")
+}
+
+fn transition(daemon: &Daemon, session: &str) -> Value {
+    let mut client = daemon.client();
+    harness::ask(&mut client, "decide", &json!({ "session": session }))["transition"].clone()
+}
+
+#[test]
+fn a_disk_that_was_full_costs_nothing_that_was_acknowledged() {
+    let place = Place::new();
+    let Some(disk) = FullDisk::mount(&place) else { return };
+    place.write("a", "1");
+    place.write("b", "1");
+    let mut config = Config::default();
+    config.decision.deadline_ms = config.decision.deadline_ms_max;
+    let daemon = Daemon::start_with(&place.home, config);
+    daemon.ask("context.register", &context(&place, "before"));
+    assert_eq!(transition(&daemon, "before"), "resume");
+    // With nothing left the journal refuses at once; with some left sled fails, which needs more at a time.
+    for (round, left) in [0, 300_000, 0, 600_000].into_iter().enumerate() {
+        disk.fill_but(left);
+        let acknowledged = register_until_refused(&place, &daemon);
+        place.write("b", &format!("2 in round {round}"));
+        // Without a line in the log, or without an index, there is no answer; with both there is the true one.
+        match daemon.client().ask("decide", &json!({ "session": "before" })) {
+            Err(ClientError::Refused(refusal)) => {
+                assert!(
+                    ["log_failed", "store_failed"].contains(&refusal.word().unwrap_or_default()),
+                    "{refusal}"
+                );
+            }
+            Ok(report) => assert!(report.contains("\"transition\":\"fresh\""), "{report}"),
+            Err(error) => panic!("{error}"),
+        }
+        disk.free();
+        wait_until("the store takes sessions again", || {
+            daemon.client().ask("context.register", &context(&place, "after")).is_ok()
+        });
+        for session in acknowledged.iter().chain([&"before".to_owned()]) {
+            assert_eq!(transition(&daemon, session), "fresh", "round {round}: {session}");
+        }
+        place.write("b", "1");
+        assert_eq!(transition(&daemon, "before"), "resume", "round {round}");
+    }
+    let log = std::fs::read_to_string(place.home.join("state/decisions.jsonl")).unwrap();
+    assert!(log.contains("the store was opened again"), "sled never failed: {log}");
+    daemon.stop();
+    let daemon = Daemon::start(&place.home);
+    assert_eq!(transition(&daemon, "before"), "resume");
+    daemon.stop();
+}
