@@ -1,7 +1,8 @@
-//! `log verify`: check the decision log offline, from its first line to its last.
+//! `log verify`: check the decision log offline, from its first line to its last. `log replay` stands beside it.
 
 use super::journal::{self, Anchor, Held};
 use super::paint::Tone;
+use super::replay;
 use super::shell::{Done, Shell, Stop, answered, usual_folders};
 use crate::store::decision_log::{Outcome, Receipt, Verdict, id_at, verify_files};
 use clap::Subcommand;
@@ -9,11 +10,12 @@ use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Check the decision log
+/// Check the decision log, or judge its decisions again
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
-  staled log verify --receipt 12:9f2c…")]
+  staled log verify --receipt 12:9f2c…
+  staled log replay")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -22,6 +24,7 @@ pub(super) struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     Verify(Verify),
+    Replay(replay::Args),
 }
 
 /// Check every line of the decision log against the one before it
@@ -54,6 +57,7 @@ struct Verify {
 pub(super) fn run(args: Args, shell: &mut Shell) -> Done {
     match args.command {
         Command::Verify(args) => run_verify(&args, shell),
+        Command::Replay(args) => replay::run(&args, shell),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Data goes to stdout and talk to stderr; one line a fact, in a stable order, readable without colour. A reader that
 //! goes away ends the program quietly. Exit codes: 0 done, 1 a negative answer, 2 it could not be done; `decide`,
-//! `log verify` and `serve` have codes of their own, which their `--help` tells.
+//! `log verify`, `log replay` and `serve` have codes of their own, which their `--help` tells.
 //!
 //! A new command is one file, one variant here and one line in `Command::run`.
 
@@ -21,6 +21,7 @@ mod out;
 mod paint;
 mod register;
 mod reload;
+mod replay;
 mod report;
 mod rescan;
 mod serve;
@@ -48,7 +49,7 @@ Example:
   staled decide s-01
 
 Exit codes: 0 done, 1 a negative answer, 2 it could not be done; see `staled decide --help`,
-`staled log verify --help` and `staled serve --help` for theirs.";
+`staled log verify --help`, `staled log replay --help` and `staled serve --help` for theirs.";
 
 /// Knows what an agent session still knows, and answers resume, fork or fresh with evidence.
 #[derive(Debug, Parser)]

@@ -27,6 +27,13 @@ impl Freshness {
         }
     }
 
+    /// What the wire's word for a cause means; no cause of stale is one of unknown too.
+    #[must_use]
+    pub fn from_cause(word: &str) -> Option<Self> {
+        let stale = Cause::ALL.into_iter().find(|cause| cause.word() == word).map(Self::Stale);
+        stale.or_else(|| Doubt::ALL.into_iter().find(|doubt| doubt.word() == word).map(Self::Unknown))
+    }
+
     /// Why it is not fresh, as the wire says it.
     #[must_use]
     pub fn cause(self) -> Option<&'static str> {
@@ -70,6 +77,23 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Every cause.
+    pub const ALL: [Self; 13] = [
+        Self::Content,
+        Self::Deleted,
+        Self::Renamed,
+        Self::Appeared,
+        Self::KindChanged,
+        Self::HeadMoved,
+        Self::BornStale,
+        Self::Volatile,
+        Self::Refuted,
+        Self::Names,
+        Self::Input,
+        Self::RangeMoved,
+        Self::Schema,
+    ];
+
     /// The word on the wire.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -113,6 +137,17 @@ pub enum Doubt {
 }
 
 impl Doubt {
+    /// Every doubt.
+    pub const ALL: [Self; 7] = [
+        Self::UnwatchableFs,
+        Self::Unreadable,
+        Self::WatchLimit,
+        Self::Unsettled,
+        Self::RepositoryMissing,
+        Self::WatcherDead,
+        Self::LiveWriter,
+    ];
+
     /// The word on the wire.
     #[must_use]
     pub fn word(self) -> &'static str {

@@ -12,6 +12,7 @@ pub mod event;
 pub mod frame;
 pub mod gate;
 pub mod path;
+pub mod recorded;
 pub mod refusal;
 pub mod report;
 pub mod request;

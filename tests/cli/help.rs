@@ -4,7 +4,7 @@ use super::{staled, unread};
 use crate::harness::Place;
 use std::path::Path;
 
-const COMMANDS: [&[&str]; 18] = [
+const COMMANDS: [&[&str]; 19] = [
     &["serve"],
     &["register"],
     &["record"],
@@ -16,6 +16,7 @@ const COMMANDS: [&[&str]; 18] = [
     &["doctor"],
     &["log"],
     &["log", "verify"],
+    &["log", "replay"],
     &["install"],
     &["install", "systemd"],
     &["list"],

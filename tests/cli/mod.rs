@@ -12,6 +12,7 @@ mod offline;
 #[cfg(debug_assertions)]
 mod panics;
 mod programs;
+mod replay;
 mod rescan;
 mod secrets;
 pub(crate) mod serve;
