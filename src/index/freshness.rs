@@ -138,7 +138,7 @@ pub enum Doubt {
 
 impl Doubt {
     /// Every doubt.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::UnwatchableFs,
         Self::Unreadable,
         Self::WatchLimit,
@@ -146,6 +146,7 @@ impl Doubt {
         Self::RepositoryMissing,
         Self::WatcherDead,
         Self::LiveWriter,
+        Self::Gap,
     ];
 
     /// The word on the wire.

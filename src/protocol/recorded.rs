@@ -301,6 +301,8 @@ impl ContextIn {
             decisions: Vec::new(),
             open_questions: Vec::new(),
             scratchpad_bytes: self.scratchpad_bytes,
+            // Its rows say so themselves.
+            doubted: false,
         })
     }
 }
