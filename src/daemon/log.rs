@@ -33,6 +33,8 @@ struct Inner {
     /// Why the last line could not be logged; none when it could.
     trouble: Option<String>,
     mend_after: Option<Instant>,
+    /// Of the files before this one.
+    syncs_before: u64,
 }
 
 /// A line could not be logged, so nothing may be answered.
@@ -55,7 +57,8 @@ impl Log {
         let watched = syncer.watch(log.file()?);
         let options = options.clone();
         let (trouble, mend_after) = (None, None);
-        let inner = Inner { log, watched, syncer, options, path: path.clone(), trouble, mend_after };
+        let inner =
+            Inner { log, watched, syncer, options, path: path.clone(), trouble, mend_after, syncs_before: 0 };
         inner.apply_mode();
         let log = Self { inner: Arc::new(Mutex::new(inner)), path };
         if opened.torn_bytes > 0 {
@@ -78,6 +81,13 @@ impl Log {
 
     pub(super) fn last_seq(&self) -> u64 {
         self.lock().log.last().map_or(0, |receipt| receipt.seq)
+    }
+
+    /// Lines so far, from the first file on, and syncs since the start.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        let inner = self.lock();
+        let lines = inner.log.last().map_or(0, |receipt| receipt.seq);
+        (lines, inner.syncs_before + inner.watched.syncs())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -264,6 +274,7 @@ impl Inner {
     }
 
     fn watch_anew(&mut self) -> Result<(), LogError> {
+        self.syncs_before += self.watched.syncs();
         self.watched = self.syncer.watch(self.log.file()?);
         self.apply_mode();
         Ok(())

@@ -12,6 +12,7 @@ mod folders;
 mod handle;
 mod holders;
 mod log;
+mod metrics;
 mod paranoid;
 mod patience;
 mod request;
@@ -35,6 +36,7 @@ use engine::{Health, Parts};
 use handle::EngineHandle;
 use holders::Holders;
 use log::Log;
+use metrics::Metrics;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
@@ -105,6 +107,7 @@ pub(crate) struct Daemon {
     holders: Holders,
     cross_checks: paranoid::CrossChecks,
     subscribers: Arc<Subscribers>,
+    metrics: Arc<Metrics>,
     announced: systemd::Announced,
     stop: watch::Sender<Command>,
 }
@@ -198,7 +201,16 @@ async fn live(
     let listener = server::bind(&folders)?;
     let subscribers = Arc::<Subscribers>::default();
     let told = Arc::clone(&subscribers);
-    let parts = Parts { log: log.clone(), subscribers: told, wake, inbox, health: Health::default() };
+    let metrics = Arc::new(Metrics::new());
+    let counted = Arc::clone(&metrics);
+    let parts = Parts {
+        log: log.clone(),
+        subscribers: told,
+        metrics: counted,
+        wake,
+        inbox,
+        health: Health::default(),
+    };
     let engine = tokio::spawn(keep(making, parts, handle.down(), made));
     let daemon = Arc::new(Daemon {
         engine: handle,
@@ -211,6 +223,7 @@ async fn live(
         holders: Holders::default(),
         cross_checks: paranoid::CrossChecks::default(),
         subscribers,
+        metrics,
         announced: systemd::Announced::default(),
         stop: stop.clone(),
     });

@@ -4,7 +4,7 @@ use super::{staled, unread};
 use crate::harness::Place;
 use std::path::Path;
 
-const COMMANDS: [&[&str]; 16] = [
+const COMMANDS: [&[&str]; 17] = [
     &["serve"],
     &["register"],
     &["record"],
@@ -17,6 +17,7 @@ const COMMANDS: [&[&str]; 16] = [
     &["log"],
     &["log", "verify"],
     &["list"],
+    &["metrics"],
     &["drop"],
     &["reload"],
     &["stop"],

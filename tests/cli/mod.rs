@@ -5,6 +5,7 @@ mod confine;
 mod decide;
 mod doctor;
 mod help;
+mod metrics;
 mod offline;
 mod rescan;
 pub(crate) mod serve;

@@ -14,6 +14,7 @@ mod waiting;
 use super::clock;
 use super::handle::{Message, Sight};
 use super::log::Log;
+use super::metrics::Metrics;
 use super::subscribers::Subscribers;
 use crate::config::Config;
 use crate::index::freshness::{Cause, Doubt, Freshness};
@@ -52,6 +53,7 @@ pub(super) struct Engine {
     pub(super) world: World,
     pub(super) health: Health,
     subscribers: Arc<Subscribers>,
+    metrics: Arc<Metrics>,
     log: Log,
     wake: Arc<Notify>,
     inbox: mpsc::UnboundedReceiver<Message>,
@@ -95,6 +97,7 @@ pub(super) struct Health {
 pub(super) struct Parts {
     pub(super) log: Log,
     pub(super) subscribers: Arc<Subscribers>,
+    pub(super) metrics: Arc<Metrics>,
     pub(super) wake: Arc<Notify>,
     pub(super) inbox: mpsc::UnboundedReceiver<Message>,
     pub(super) health: Health,
@@ -108,7 +111,7 @@ impl Engine {
         parts: Parts,
         config: &Config,
     ) -> Self {
-        let Parts { log, subscribers, wake, inbox, health } = parts;
+        let Parts { log, subscribers, metrics, wake, inbox, health } = parts;
         let blind = world.blind().map(ToString::to_string);
         if let Some(why) = &blind {
             tracing::error!(why, "nothing can be watched; tried again");
@@ -120,6 +123,7 @@ impl Engine {
             world,
             health: Health { blind, ..health },
             subscribers,
+            metrics,
             log,
             wake,
             inbox,
@@ -156,9 +160,9 @@ impl Engine {
 
     /// What is left of an engine that has ended, apart from its store and its eyes.
     pub(super) fn into_parts(self) -> (Parts, Remains) {
-        let Self { index, ledger, world, health, subscribers, log, wake, inbox, .. } = self;
+        let Self { index, ledger, world, health, subscribers, metrics, log, wake, inbox, .. } = self;
         (
-            Parts { log, subscribers, wake, inbox, health },
+            Parts { log, subscribers, metrics, wake, inbox, health },
             Remains { _index: index, _ledger: ledger, _world: world },
         )
     }
@@ -240,6 +244,7 @@ impl Engine {
             for change in &outcome.changed {
                 tracing::debug!(id = %change.id, from = ?change.from, to = ?change.to, "changed");
             }
+            self.metrics.changed(&outcome.changed);
             self.push_changes(&outcome.changed, at)?;
             self.keep_proofs(&outcome.changed)?;
         }
