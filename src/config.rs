@@ -172,6 +172,8 @@ pub struct Log {
     pub file_bytes_max: u64,
     /// Rotated files kept; 0 keeps all.
     pub files_max: usize,
+    /// Lines from one anchor to the next; 0 is off.
+    pub anchor_lines: u64,
     /// Of the daemon's own log, on stderr.
     pub level: Level,
 }
@@ -183,6 +185,7 @@ impl Default for Log {
             sync_interval_ms: 100,
             file_bytes_max: 64 * 1024 * 1024,
             files_max: 0,
+            anchor_lines: 1_000,
             level: Level::Info,
         }
     }
@@ -292,6 +295,7 @@ impl Config {
             ("context.results_max", self.context.results_max as u64, 1, 10_000_000),
             ("log.file_bytes_max", self.log.file_bytes_max, 4_096, 1 << 40),
             ("log.files_max", self.log.files_max as u64, 0, 100_000),
+            ("log.anchor_lines", self.log.anchor_lines, 0, 1_000_000),
             ("log.sync_interval_ms", self.log.sync_interval_ms, 1, 60_000),
         ];
         match bounds.iter().find(|(_, value, least, most)| value < least || value > most) {

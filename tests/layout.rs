@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const PURE: [&str; 4] = ["session", "index", "decision", "protocol"];
 
 /// Which rooms may name an outside crate.
-const DOORS: [(&str, &[&str]); 22] = [
+const DOORS: [(&str, &[&str]); 23] = [
     ("base64", &["protocol"]),
     ("blake3", &["index", "world"]),
     ("clap", &["cli"]),
@@ -18,6 +18,7 @@ const DOORS: [(&str, &[&str]); 22] = [
     ("ignore", &["index"]),
     ("jiff", &["protocol"]),
     ("landlock", &["daemon"]),
+    ("listenfd", &["daemon"]),
     ("notify", &["world"]),
     ("rustix", &["world", "store", "daemon", "client", "cli"]),
     ("sd_notify", &["daemon"]),

@@ -2,7 +2,7 @@
 //!
 //! Data goes to stdout and talk to stderr; one line a fact, in a stable order, readable without colour. A reader that
 //! goes away ends the program quietly. Exit codes: 0 done, 1 a negative answer, 2 it could not be done; `decide`,
-//! `log verify` and `serve` have codes of their own, which their `--help` tells.
+//! `log verify`, `log replay` and `serve` have codes of their own, which their `--help` tells.
 //!
 //! A new command is one file, one variant here and one line in `Command::run`.
 
@@ -13,6 +13,8 @@ mod doctor;
 mod drop;
 mod import;
 mod input;
+mod install;
+mod journal;
 mod list;
 mod log;
 mod metrics;
@@ -20,6 +22,7 @@ mod out;
 mod paint;
 mod register;
 mod reload;
+mod replay;
 mod report;
 mod rescan;
 mod serve;
@@ -47,7 +50,7 @@ Example:
   staled decide s-01
 
 Exit codes: 0 done, 1 a negative answer, 2 it could not be done; see `staled decide --help`,
-`staled log verify --help` and `staled serve --help` for theirs.";
+`staled log verify --help`, `staled log replay --help` and `staled serve --help` for theirs.";
 
 /// Knows what an agent session still knows, and answers resume, fork or fresh with evidence.
 #[derive(Debug, Parser)]
@@ -66,6 +69,7 @@ enum Command {
     Record(register::RecordArgs),
     Decide(decide::Args),
     Import(import::Args),
+    Install(install::Args),
     Status(status::Args),
     Tail(tail::Args),
     Why(why::Args),
@@ -88,6 +92,7 @@ impl Command {
             Self::Record(args) => register::record(&args, shell),
             Self::Decide(args) => decide::run(&args, shell),
             Self::Import(args) => import::run(&args, shell),
+            Self::Install(args) => install::run(&args, shell),
             Self::Status(args) => status::run(&args, shell),
             Self::Tail(args) => tail::run(&args, shell),
             Self::Why(args) => why::run(&args, shell),

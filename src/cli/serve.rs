@@ -2,7 +2,7 @@
 
 use super::shell::{Done, Shell, Stop, usual_folders};
 use crate::config::{Config, ConfigError, Level};
-use crate::daemon::{self, Command, Fatal, FolderError, Folders, Signals, Start, usual_runtime};
+use crate::daemon::{self, Activated, Command, Fatal, FolderError, Folders, Signals, Start, usual_runtime};
 use crate::store::decision_log::LogError;
 use std::io::{self, ErrorKind, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const BAD_CONFIG: u8 = 78;
 /// Run the daemon, in the foreground
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 stopped as asked (SIGTERM, SIGINT, `staled stop`), 2 it cannot run, 78 the configuration is not usable.
+Exit codes: 0 stopped as asked (SIGTERM, SIGINT, `staled stop`), 2 it cannot run or go on, 78 the configuration is not usable.
 SIGHUP reloads the configuration (see `staled reload --help`), SIGUSR1 opens the decision log again.
 
 Example:
@@ -39,16 +39,22 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
-    // First of all: no signal ends the process while it starts.
+    // Before there is any thread, for it changes the environment.
+    let activated = Activated::take().map_err(|error| {
+        Stop::failed(error)
+            .remedy("the socket unit that `staled install systemd` writes hands over the right one")
+    })?;
+    // Before anything that takes a while: no signal ends the process while it starts.
     let signals =
         Signals::catch().map_err(|error| Stop::failed(format!("signals cannot be caught: {error}")))?;
-    let folders = folders(args, shell.named_socket.as_deref())?;
+    let folders = folders(args, shell.named_socket.as_deref(), activated.as_ref())?;
     let config_file = args.config.as_deref().map(absolute).transpose()?;
     let mut config = Config::load(config_file.as_deref()).map_err(|error| bad_config(&error))?;
     config.verify.paranoid |= args.paranoid;
     log_to_stderr(config.log.level);
+    log_panics();
     // Before any other thread is started: what is given up is given up by a thread and by those that it starts.
-    let confined = daemon::confine(&folders, config.server.confine)
+    let confined = daemon::confine(&folders, activated.as_ref(), config.server.confine)
         .map_err(|error| Stop::failed(format!("{error}; server.confine = \"auto\" does with less")))?;
     tracing::info!(confined, "confinement");
     let serving =
@@ -56,17 +62,18 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
     let (stop, _) = watch::channel(Command::Run);
     let start = Start { config, config_file, folders };
     let out = &shell.out;
-    daemon::run_and_tell(start, stop, Some(signals), || out.talk(&serving))
+    daemon::run_and_tell(start, activated, stop, Some(signals), || out.talk(&serving))
         .map_err(|fatal| cannot_run(&fatal))?;
     Ok(0)
 }
 
-fn folders(args: &Args, socket: Option<&Path>) -> Result<Folders, Stop> {
+fn folders(args: &Args, named: Option<&Path>, activated: Option<&Activated>) -> Result<Folders, Stop> {
     let state = match &args.state {
         Some(state) => absolute(state)?,
         None => usual_folders()?.state,
     };
-    let socket = socket.map(absolute).transpose()?;
+    // Where the clients of a socket that was handed over look is decided already; its folder may be root's.
+    let socket = named.filter(|_| activated.is_none()).map(absolute).transpose()?;
     let runtime = match (&args.runtime, socket.as_deref().and_then(Path::parent)) {
         (Some(runtime), _) => absolute(runtime)?,
         (None, Some(folder)) => folder.to_owned(),
@@ -74,7 +81,10 @@ fn folders(args: &Args, socket: Option<&Path>) -> Result<Folders, Stop> {
         (None, None) if args.state.is_some() => state.join("run"),
         (None, None) => usual_runtime().unwrap_or_else(|| state.join("run")),
     };
-    let socket = socket.unwrap_or_else(|| runtime.join("staled.sock"));
+    let socket = match activated {
+        Some(activated) => activated.socket().to_owned(),
+        None => socket.unwrap_or_else(|| runtime.join("staled.sock")),
+    };
     Ok(Folders { state, runtime, socket })
 }
 
@@ -106,6 +116,16 @@ fn log_to_stderr(level: Level) {
         .finish();
     // Whoever set one before us keeps it.
     let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+/// A message that was made when the panic came may quote what was being read: a slice of a text that is cut inside a
+/// character quotes all of it. Only what stands in the program is said.
+fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let why = panic.payload().downcast_ref::<&'static str>().copied().unwrap_or("(not told)");
+        let at = panic.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(thread = std::thread::current().name(), at, why, "panic");
+    }));
 }
 
 fn cannot_run(fatal: &Fatal) -> Stop {

@@ -112,7 +112,7 @@ fn print_health(answer: &Value, shell: &mut Shell) -> Result<(), Stop> {
     shell.out.lines(problems)
 }
 
-fn facts(answer: &Value) -> [(&'static str, String); 7] {
+fn facts(answer: &Value) -> [(&'static str, String); 8] {
     let verifying = match number(answer, "suspects") {
         0 => "all verified".to_owned(),
         suspects => format!("{suspects} being verified"),
@@ -121,6 +121,10 @@ fn facts(answer: &Value) -> [(&'static str, String); 7] {
         Some(why) => format!("{}, the last because {}", number(answer, "gaps"), super::words::harmless(why)),
         None => number(answer, "gaps").to_string(),
     };
+    let anchored = match number(answer, "anchors_lost") {
+        0 => text(answer, "anchored_in"),
+        lost => format!("{}, {lost} anchors lost", text(answer, "anchored_in")),
+    };
     [
         ("sessions", number(answer, "sessions").to_string()),
         ("sources", format!("{}, {verifying}", number(answer, "sources"))),
@@ -128,6 +132,7 @@ fn facts(answer: &Value) -> [(&'static str, String); 7] {
         ("events", number(answer, "events").to_string()),
         ("gaps", gaps),
         ("log sync", text(answer, "log_sync")),
+        ("anchored in", anchored),
         ("state", path(&answer["state"])),
     ]
 }

@@ -102,9 +102,9 @@ pub(super) fn state(row: &Value) -> (&'static str, Tone) {
 
 fn is_doubt(cause: &str) -> bool {
     use Doubt::{
-        LiveWriter, RepositoryMissing, Unreadable, Unsettled, UnwatchableFs, WatchLimit, WatcherDead,
+        Gap, LiveWriter, RepositoryMissing, Unreadable, Unsettled, UnwatchableFs, WatchLimit, WatcherDead,
     };
-    [UnwatchableFs, Unreadable, WatchLimit, Unsettled, RepositoryMissing, WatcherDead, LiveWriter]
+    [UnwatchableFs, Unreadable, WatchLimit, Unsettled, RepositoryMissing, WatcherDead, LiveWriter, Gap]
         .iter()
         .any(|doubt| doubt.word() == cause)
 }

@@ -3,6 +3,7 @@
 //! It binds the calling thread and those that it starts later, so it is called while there is no other. Reading stays
 //! free everywhere: what agents rest on may be anywhere. Files that are open already stay as they are.
 
+use super::activation::Activated;
 use super::folders::{FolderError, Folders};
 use crate::config::Confine;
 use landlock::{
@@ -35,13 +36,17 @@ pub(super) fn confinement() -> &'static str {
 }
 
 /// Makes the folders and gives up everything but them. Says how much of it the kernel enforces: `enforced`, `partly`,
-/// `not`, or `off`.
-pub fn confine(folders: &Folders, how: Confine) -> Result<&'static str, Unconfined> {
+/// `not`, or `off`. A socket that was handed over is bound already, so its folder is given up too.
+pub fn confine(
+    folders: &Folders,
+    activated: Option<&Activated>,
+    how: Confine,
+) -> Result<&'static str, Unconfined> {
     folders.make()?;
     if how == Confine::Off {
         return Ok("off");
     }
-    let word = match (restrict(folders), how) {
+    let word = match (restrict(folders, activated), how) {
         (Ok(word), Confine::Auto) | (Ok(word @ "enforced"), _) => Ok(word),
         (Ok(word), _) => Err(Unconfined::Refused(format!("the kernel's landlock enforces it {word}"))),
         (Err(why), Confine::Auto) => {
@@ -53,13 +58,13 @@ pub fn confine(folders: &Folders, how: Confine) -> Result<&'static str, Unconfin
     Ok(CONFINED.get_or_init(|| word))
 }
 
-fn restrict(folders: &Folders) -> Result<&'static str, String> {
+fn restrict(folders: &Folders, activated: Option<&Activated>) -> Result<&'static str, String> {
     // A core would hold what clients said in private.
     let nothing = Rlimit { current: Some(0), maximum: Some(0) };
     setrlimit(Resource::Core, nothing).map_err(|error| error.to_string())?;
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(|error| error.to_string())?;
-    let status = enforce(folders).map_err(|error| error.to_string())?;
+    let status = enforce(folders, activated).map_err(|error| error.to_string())?;
     tracing::debug!(landlock = ?status.landlock, "restricted");
     Ok(match (status.ruleset, status.landlock) {
         (RulesetStatus::FullyEnforced, LandlockStatus::Available { .. }) => "enforced",
@@ -68,7 +73,10 @@ fn restrict(folders: &Folders) -> Result<&'static str, String> {
     })
 }
 
-fn enforce(folders: &Folders) -> Result<landlock::RestrictionStatus, Box<dyn std::error::Error>> {
+fn enforce(
+    folders: &Folders,
+    activated: Option<&Activated>,
+) -> Result<landlock::RestrictionStatus, Box<dyn std::error::Error>> {
     let rules = Ruleset::default()
         .handle_access(AccessFs::from_all(ASKED))?
         .handle_access(AccessNet::from_all(ASKED))?
@@ -80,7 +88,8 @@ fn enforce(folders: &Folders) -> Result<landlock::RestrictionStatus, Box<dyn std
         .add_rule(PathBeneath::new(PathFd::new(&folders.state)?, ours))?
         .add_rule(PathBeneath::new(PathFd::new(&folders.runtime)?, ours))?;
     // The socket may have been asked for in a folder of its own, where nothing else is written.
-    let rules = match folders.socket.parent().filter(|folder| *folder != folders.runtime && folder.is_dir()) {
+    let folder = folders.socket.parent().filter(|folder| *folder != folders.runtime && folder.is_dir());
+    let rules = match folder.filter(|_| activated.is_none()) {
         Some(folder) => {
             let binding = AccessFs::MakeSock | AccessFs::RemoveFile;
             rules.add_rule(PathBeneath::new(PathFd::new(folder)?, binding))?

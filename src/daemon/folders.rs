@@ -107,9 +107,13 @@ impl Folders {
         Ok(Claim { _locks: locks })
     }
 
-    /// Removes what a stopped daemon need not leave behind. Whatever stays is replaced at the next start.
+    /// Removes the socket, which must be one that we bound: whoever holds another still listens there.
     pub(super) fn remove_socket(&self) {
         let _ = std::fs::remove_file(&self.socket);
+    }
+
+    /// Removes the pid file. Whatever stays is replaced at the next start.
+    pub(super) fn remove_pid(&self) {
         let _ = std::fs::remove_file(self.runtime.join("staled.pid"));
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! Promise: after a failure nothing is answered until a line has been written, in a new file that was synced where the
 //! old one cannot be trusted any more. A sync error is final for its file. That it failed is told while it lasts, and a
-//! `healed` line says it afterwards. A file that is long enough is rotated away.
+//! `healed` line says it afterwards. A file that is long enough is rotated away. Its head is anchored in the journal.
 
+use super::anchor::{Anchor, Anchors};
 use super::clock;
 use crate::config::{self, Sync};
 use crate::protocol::time;
 use crate::store::decision_log::{DecisionLog, LogError, Receipt};
 use crate::store::syncer::{Syncer, Watched};
+use crate::world::dart::Died;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -29,6 +31,7 @@ struct Inner {
     watched: Watched,
     syncer: Syncer,
     options: config::Log,
+    anchors: Anchors,
     path: PathBuf,
     /// Why the last line could not be logged; none when it could.
     trouble: Option<String>,
@@ -49,16 +52,26 @@ pub(super) enum Unlogged {
 }
 
 impl Log {
-    pub(super) fn open(state: &Path, options: &config::Log) -> Result<Self, LogError> {
+    pub(super) fn open(state: &Path, options: &config::Log, died: &Died) -> Result<Self, LogError> {
         let path = state.join("decisions.jsonl");
         let (log, opened) = DecisionLog::open_or_set_aside(&path, &aside(&path))?;
         let io = |source| LogError::Io { doing: "start the syncer of", path: path.clone(), source };
-        let syncer = Syncer::start("log-sync").map_err(io)?;
+        let syncer = Syncer::start("log-sync", died).map_err(io)?;
         let watched = syncer.watch(log.file()?);
         let options = options.clone();
+        let anchors = Anchors::new(options.anchor_lines);
         let (trouble, mend_after) = (None, None);
-        let inner =
-            Inner { log, watched, syncer, options, path: path.clone(), trouble, mend_after, syncs_before: 0 };
+        let inner = Inner {
+            log,
+            watched,
+            syncer,
+            options,
+            anchors,
+            path: path.clone(),
+            trouble,
+            mend_after,
+            syncs_before: 0,
+        };
         inner.apply_mode();
         let log = Self { inner: Arc::new(Mutex::new(inner)), path };
         if opened.torn_bytes > 0 {
@@ -97,11 +110,24 @@ impl Log {
     pub(super) fn configure(&self, options: &config::Log) {
         let mut inner = self.lock();
         inner.options = options.clone();
+        inner.anchors.configure(options.anchor_lines);
         inner.apply_mode();
     }
 
     pub(super) fn mode(&self) -> Sync {
         self.lock().options.sync
+    }
+
+    /// Who keeps the anchors, `journald` or `nothing`, and how many were lost.
+    pub(super) fn anchored(&self) -> (&'static str, u64) {
+        self.lock().anchors.reach()
+    }
+
+    /// Anchors the log's end. When this returns the anchor is sent, if it can be.
+    pub(super) async fn anchor(&self) {
+        let sent = self.lock().anchor();
+        // Nothing is told here but that it is over.
+        let _ = sent.await;
     }
 
     /// Why nothing can be logged at the moment. Whoever asks has it tried again first.
@@ -179,6 +205,9 @@ impl Inner {
         match appended {
             Ok(receipt) => {
                 self.say_healed();
+                if self.anchors.is_due(receipt.seq) {
+                    drop(self.anchor());
+                }
                 Ok(receipt)
             }
             // The object's fault, and not the log's.
@@ -188,6 +217,20 @@ impl Inner {
                 Err(error)
             }
         }
+    }
+
+    /// Sends the head to the journal once it is on disk; the receiver is let go then.
+    fn anchor(&mut self) -> oneshot::Receiver<()> {
+        let (over, sent) = oneshot::channel();
+        if let Some(anchor) = self.anchors.take(&self.log) {
+            self.watched.sync_soon(Box::new(move |synced| {
+                if synced.is_ok() {
+                    anchor.send();
+                }
+                drop(over);
+            }));
+        }
+        sent
     }
 
     /// A file whose sync failed takes nothing more: the kernel has forgotten what it lost, and would call the next sync
@@ -263,8 +306,11 @@ impl Inner {
         // Where it failed before the new file had its name, the old one stays, and so does what is known of it. Where
         // only the last step failed the log is in the new file.
         if self.log.last() != before.as_ref() {
-            self.watched.sync_soon(Box::new(|synced| {
-                if let Err(error) = synced {
+            // The new file's head is on disk already; what it follows is after this sync.
+            let anchor = self.anchors.take(&self.log);
+            self.watched.sync_soon(Box::new(move |synced| match synced {
+                Ok(()) => anchor.iter().for_each(Anchor::send),
+                Err(error) => {
                     tracing::error!(%error, "the end of a rotated decision log may not be on disk");
                 }
             }));

@@ -4,9 +4,12 @@
 //! ordinary start. The socket is served at once, and a decision asks for its own session's looks first; systemd is told
 //! that the daemon is ready only when every watch is armed and every source has been looked at once.
 
+mod activation;
+mod anchor;
 mod clock;
 mod confine;
 mod connection;
+mod deaths;
 mod engine;
 mod folders;
 mod handle;
@@ -21,6 +24,7 @@ mod signal;
 mod subscribers;
 mod systemd;
 
+pub use activation::{Activated, ActivationError};
 pub use confine::{Unconfined, confine};
 pub use folders::{FolderError, Folders, usual_runtime};
 pub use signal::Signals;
@@ -31,7 +35,9 @@ use crate::index::storage::StorageError;
 use crate::store::StoreError;
 use crate::store::decision_log::LogError;
 use crate::world::WorldError;
-use engine::keeping::{Making, keep};
+use crate::world::dart::Died;
+use deaths::Deaths;
+use engine::keeping::{Making, STARTED, keep};
 use engine::{Health, Parts};
 use handle::EngineHandle;
 use holders::Holders;
@@ -81,6 +87,9 @@ pub enum Fatal {
         /// Why.
         source: io::Error,
     },
+    /// A thread died of a panic, so nothing that it should have told may be believed.
+    #[error("the {0} thread died of a panic, so nothing more can be answered truly; start again")]
+    Died(String),
     /// The engine ended although nobody asked it to.
     #[error("the engine stopped: {0}")]
     Engine(String),
@@ -104,6 +113,7 @@ pub(crate) struct Daemon {
     folders: Folders,
     config_file: Option<PathBuf>,
     started: Instant,
+    died: Died,
     holders: Holders,
     cross_checks: paranoid::CrossChecks,
     subscribers: Arc<Subscribers>,
@@ -153,12 +163,14 @@ pub struct Start {
 /// Runs a daemon until it is told to stop, by a signal or over `stop`. Blocks the calling thread, which becomes the
 /// engine's.
 pub fn run(start: Start, stop: watch::Sender<Command>, signals: Option<Signals>) -> Result<(), Fatal> {
-    run_and_tell(start, stop, signals, || {})
+    run_and_tell(start, None, stop, signals, || {})
 }
 
-/// Runs a daemon as [`run`] does, and calls `serving` once, when its socket is being served.
+/// Runs a daemon as [`run`] does, on a socket that was handed over if there is one, and calls `serving` once, when its
+/// socket is being served.
 pub fn run_and_tell(
     start: Start,
+    activated: Option<Activated>,
     stop: watch::Sender<Command>,
     signals: Option<Signals>,
     serving: impl FnOnce(),
@@ -167,28 +179,33 @@ pub fn run_and_tell(
         .enable_all()
         .build()
         .map_err(|source| Fatal::Start { what: "the runtime", source })?;
-    runtime.block_on(live(start, stop, signals, serving))
+    runtime.block_on(live(start, activated, stop, signals, serving))
 }
 
 async fn live(
     start: Start,
+    activated: Option<Activated>,
     stop: watch::Sender<Command>,
     signals: Option<Signals>,
     serving: impl FnOnce(),
 ) -> Result<(), Fatal> {
     let Start { config, config_file, folders } = start;
     let held = folders.claim()?;
-    let log = Log::open(&folders.state, &config.log)?;
     let wake = Arc::new(Notify::new());
+    let deaths = Deaths::new(&wake);
+    let died = deaths.listener();
+    let log = Log::open(&folders.state, &config.log, &died)?;
     let waker = Arc::clone(&wake);
     let config = Arc::new(config);
     let making = Making {
         folders: folders.clone(),
         config: Arc::clone(&config),
         wake: Arc::new(move || waker.notify_one()),
+        died: died.clone(),
+        log: log.clone(),
     };
     let (handle, inbox) = EngineHandle::new();
-    let made = match making.make(None) {
+    let made = match making.make(STARTED, None) {
         Ok(made) => Some(made),
         // A full disk gets space again, and who asks meanwhile is told.
         Err(error) if error.passes() => {
@@ -198,19 +215,17 @@ async fn live(
         }
         Err(error) => return Err(error.into()),
     };
-    let listener = server::bind(&folders)?;
+    let bound_by_us = activated.is_none();
+    let listener = match activated {
+        Some(activated) => activated.listener,
+        None => server::bind(&folders)?,
+    };
     let subscribers = Arc::<Subscribers>::default();
     let told = Arc::clone(&subscribers);
     let metrics = Arc::new(Metrics::new());
     let counted = Arc::clone(&metrics);
-    let parts = Parts {
-        log: log.clone(),
-        subscribers: told,
-        metrics: counted,
-        wake,
-        inbox,
-        health: Health::default(),
-    };
+    let health = Health::default();
+    let parts = Parts { log: log.clone(), subscribers: told, metrics: counted, wake, deaths, inbox, health };
     let engine = tokio::spawn(keep(making, parts, handle.down(), made));
     let daemon = Arc::new(Daemon {
         engine: handle,
@@ -220,6 +235,7 @@ async fn live(
         folders,
         config_file,
         started: Instant::now(),
+        died,
         holders: Holders::default(),
         cross_checks: paranoid::CrossChecks::default(),
         subscribers,
@@ -228,8 +244,15 @@ async fn live(
         stop: stop.clone(),
     });
     let ended = serve(&daemon, listener, engine, stop.subscribe(), signals, serving).await;
+    if ended.is_ok() {
+        // Nobody appends any more. A disk that hangs does not hold up the end.
+        drop(tokio::time::timeout(ENGINE_GRACE, daemon.log.anchor()).await);
+    }
     systemd::stopping();
-    daemon.folders.remove_socket();
+    if bound_by_us {
+        daemon.folders.remove_socket();
+    }
+    daemon.folders.remove_pid();
     drop(held);
     ended
 }

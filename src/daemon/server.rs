@@ -7,12 +7,13 @@ use super::connection::converse;
 use super::{Command, Daemon, Fatal, Folders};
 use crate::protocol::answer::refusal_line;
 use crate::protocol::refusal::Refusal;
+use crate::world::dart::fault;
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::os::unix::net::UnixListener as StdListener;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
@@ -22,6 +23,9 @@ use tokio::task::JoinSet;
 const BACKLOG: i32 = 128;
 /// How long to sleep when accepting fails.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long nothing must fail until accepting counts as going on. With every descriptor taken, one that is closed and
+/// taken again would otherwise end the trouble and begin it anew, and each would be said.
+const CALM: Duration = Duration::from_secs(1);
 /// Connections beyond the bound that are told so at the same time.
 const REFUSED_AT_ONCE: usize = 8;
 
@@ -45,6 +49,7 @@ pub(super) fn bind(folders: &Folders) -> Result<StdListener, Fatal> {
 
 /// Accepts until told to stop, then waits for the connections to finish what they have begun.
 pub(super) async fn serve(daemon: Arc<Daemon>, listener: StdListener, mut stop: watch::Receiver<Command>) {
+    let dart = daemon.died.dart("server");
     let listener = match UnixListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => {
@@ -57,12 +62,14 @@ pub(super) async fn serve(daemon: Arc<Daemon>, listener: StdListener, mut stop: 
     let places = Arc::new(Semaphore::new(max));
     let refusals = Arc::new(Semaphore::new(REFUSED_AT_ONCE));
     let mut connections = JoinSet::new();
+    let mut trouble = None;
     loop {
+        fault(dart.thread());
         while connections.try_join_next().is_some() {}
         let accepted = tokio::select! {
             biased;
             _ = stop.wait_for(|command| *command == Command::Stop) => break,
-            accepted = accept(&listener, &refusals) => accepted,
+            accepted = accept(&listener, &refusals, &mut trouble) => accepted,
         };
         let Some((stream, refusal)) = accepted else { continue };
         if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
@@ -90,17 +97,46 @@ pub(super) async fn serve(daemon: Arc<Daemon>, listener: StdListener, mut stop: 
 async fn accept(
     listener: &UnixListener,
     refusals: &Arc<Semaphore>,
+    trouble: &mut Option<Trouble>,
 ) -> Option<(UnixStream, tokio::sync::OwnedSemaphorePermit)> {
     let permit = Arc::clone(refusals).acquire_owned().await.ok()?;
-    let stream = match listener.accept().await {
-        Ok((stream, _)) => stream,
-        Err(error) => {
-            tracing::warn!(%error, "accepting paused");
+    let accepted = match trouble {
+        Some(Trouble { last, .. }) => tokio::time::timeout_at((*last + CALM).into(), listener.accept()).await,
+        None => Ok(listener.accept().await),
+    };
+    let stream = match accepted {
+        Ok(Ok((stream, _))) => Some(stream),
+        Ok(Err(error)) => {
+            Trouble::goes_on(trouble, &error);
             tokio::time::sleep(PAUSE).await;
             return None;
         }
+        Err(_) => None,
     };
-    is_ours(&stream).then_some((stream, permit))
+    if let Some(over) = trouble.take_if(|trouble| trouble.last.elapsed() >= CALM) {
+        let ms = over.last.duration_since(over.since).as_millis() as u64;
+        tracing::warn!(ms, failed = over.failed, "accepting goes on");
+    }
+    stream.filter(is_ours).map(|stream| (stream, permit))
+}
+
+/// Accepting fails, again and again. Said when it begins and when it is over: a client that keeps the descriptors must
+/// not fill the journal too.
+struct Trouble {
+    since: Instant,
+    last: Instant,
+    failed: u64,
+}
+
+impl Trouble {
+    fn goes_on(trouble: &mut Option<Self>, error: &std::io::Error) {
+        let now = Instant::now();
+        if trouble.is_none() {
+            tracing::warn!(%error, "accepting paused");
+        }
+        let known = trouble.get_or_insert(Self { since: now, last: now, failed: 0 });
+        (known.last, known.failed) = (now, known.failed + 1);
+    }
 }
 
 /// The kernel says who connects. Nobody else is answered, root included: in a user namespace every other uid looks alike.

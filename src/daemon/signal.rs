@@ -1,6 +1,7 @@
 //! Signals become messages: stop, reload, reopen the log.
 
 use super::{Command, Daemon};
+use crate::world::dart::fault;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::{Handle, Signals as Stream};
 use std::io;
@@ -29,7 +30,9 @@ impl Signals {
         let handle = self.stream.handle();
         let daemon = Arc::clone(daemon);
         let listen = move || {
+            let dart = daemon.died.dart("signals");
             for signal in self.stream.forever() {
+                fault(dart.thread());
                 act(&daemon, signal);
             }
         };

@@ -167,7 +167,11 @@ pub fn sentence(line: &Line) -> String {
         },
         Freshness::Unknown(doubt) => {
             let what = if matches!(line.source, Source::GitHead { .. }) { "HEAD" } else { label.as_str() };
-            let help = if doubt == Doubt::WatchLimit { ": raise fs.inotify.max_user_watches" } else { "" };
+            let help = match doubt {
+                Doubt::WatchLimit => ": raise fs.inotify.max_user_watches",
+                Doubt::Gap => ": the journal was damaged; register the session again with replace: true",
+                _ => "",
+            };
             format!("{what} cannot be verified ({}{help})", doubt.word())
         }
     }

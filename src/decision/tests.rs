@@ -85,6 +85,7 @@ fn view(lines: Vec<Line>, goal: Goal, scratchpad_bytes: u64) -> View {
         decisions: vec!["decided".to_owned()],
         open_questions: vec!["open".to_owned()],
         scratchpad_bytes,
+        doubted: false,
     };
     View { clock: Clock { epoch: "e".to_owned(), tick: 3 }, head, counts, lines, facts: Vec::new() }
 }

@@ -5,7 +5,7 @@ use super::freshness::judge;
 use super::register::Refutation;
 use super::row::{Baseline, Detail, Role, Row, RowNo, SessionNo};
 use super::shelf::source_key;
-use super::storage::{SourceState, Storage, StorageError, Table};
+use super::storage::{SourceState, Storage, StorageError, StoredHead, Table};
 use super::telling::want;
 use super::{Check, Depth, Index, Outcome};
 use crate::session::context::Seen;
@@ -44,6 +44,17 @@ impl<S: Storage> Index<S> {
             row.ever_fresh |= fresh.contains(&(row.role, row.id.clone()));
             self.shelf.put_row(session, row)?;
         }
+        self.shelf.flush()
+    }
+
+    /// Records are lost that may have refuted what these sessions believe, or told them more: every session is in doubt
+    /// until it is registered anew or dropped.
+    pub fn doubt_all(&mut self) -> Result<(), StorageError> {
+        for session in self.sessions()? {
+            let head = StoredHead { doubted: true, ..self.head(session)? };
+            self.shelf.put(Table::Heads, &session.0.to_be_bytes(), &head)?;
+        }
+        self.clock.tick += 1;
         self.shelf.flush()
     }
 

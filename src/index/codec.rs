@@ -17,7 +17,7 @@ use crate::session::moment::Moment;
 use crate::session::source::{Filter, HeadPolicy, LineRange, Source};
 
 /// Raised whenever the meaning of the bytes changes.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 
 pack_enum!(Algorithm { 0 => Blake3, 1 => Sha256, 2 => GitSha1, 3 => GitSha256 });
 pack_enum!(HeadPolicy { 0 => Strict, 1 => Relevant });
@@ -46,7 +46,7 @@ pack_enum!(Cause {
 });
 pack_enum!(Doubt {
     0 => UnwatchableFs, 1 => Unreadable, 2 => WatchLimit, 3 => Unsettled, 4 => RepositoryMissing, 5 => WatcherDead,
-    6 => LiveWriter,
+    6 => LiveWriter, 7 => Gap,
 });
 pack_enum!(Freshness { 0 => Fresh, 1 => Stale(cause), 2 => Unknown(doubt) });
 pack_enum!(Found {
@@ -98,6 +98,7 @@ pack_struct!(StoredHead {
     decisions,
     open_questions,
     scratchpad_bytes,
+    doubted,
 });
 pack_struct!(Summary { rows, tracked, next_row, stale, unknown, noted, critical });
 pack_struct!(Next { session, source });

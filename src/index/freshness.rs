@@ -27,6 +27,13 @@ impl Freshness {
         }
     }
 
+    /// What the wire's word for a cause means; no cause of stale is one of unknown too.
+    #[must_use]
+    pub fn from_cause(word: &str) -> Option<Self> {
+        let stale = Cause::ALL.into_iter().find(|cause| cause.word() == word).map(Self::Stale);
+        stale.or_else(|| Doubt::ALL.into_iter().find(|doubt| doubt.word() == word).map(Self::Unknown))
+    }
+
     /// Why it is not fresh, as the wire says it.
     #[must_use]
     pub fn cause(self) -> Option<&'static str> {
@@ -70,6 +77,23 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Every cause.
+    pub const ALL: [Self; 13] = [
+        Self::Content,
+        Self::Deleted,
+        Self::Renamed,
+        Self::Appeared,
+        Self::KindChanged,
+        Self::HeadMoved,
+        Self::BornStale,
+        Self::Volatile,
+        Self::Refuted,
+        Self::Names,
+        Self::Input,
+        Self::RangeMoved,
+        Self::Schema,
+    ];
+
     /// The word on the wire.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -108,9 +132,22 @@ pub enum Doubt {
     WatcherDead,
     /// Somebody holds the file open or mapped for writing, and may change it without an event.
     LiveWriter,
+    /// Records of the journal are lost that may have said otherwise.
+    Gap,
 }
 
 impl Doubt {
+    /// Every doubt.
+    pub const ALL: [Self; 7] = [
+        Self::UnwatchableFs,
+        Self::Unreadable,
+        Self::WatchLimit,
+        Self::Unsettled,
+        Self::RepositoryMissing,
+        Self::WatcherDead,
+        Self::LiveWriter,
+    ];
+
     /// The word on the wire.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -122,6 +159,7 @@ impl Doubt {
             Self::RepositoryMissing => "repository_missing",
             Self::WatcherDead => "watcher_dead",
             Self::LiveWriter => "live_writer",
+            Self::Gap => "gap",
         }
     }
 
@@ -136,6 +174,9 @@ impl Doubt {
             Self::RepositoryMissing => "name a git repository that is not there",
             Self::WatcherDead => "cannot be seen, for the watcher does not answer",
             Self::LiveWriter => "are held open or mapped for writing, and may change without a word",
+            Self::Gap => {
+                "are in doubt, for the journal was damaged: register the session again with replace: true"
+            }
         }
     }
 }

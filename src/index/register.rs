@@ -267,6 +267,7 @@ fn empty_head(session: SessionId, root: PathBuf) -> StoredHead {
         decisions: Vec::new(),
         open_questions: Vec::new(),
         scratchpad_bytes: 0,
+        doubted: false,
     }
 }
 

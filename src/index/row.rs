@@ -30,6 +30,22 @@ pub enum Role {
     Input,
 }
 
+impl Role {
+    /// Every role.
+    pub const ALL: [Self; 4] = [Self::Result, Self::Invariant, Self::Tracked, Self::Input];
+
+    /// The word on the wire.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Result => "result",
+            Self::Invariant => "invariant",
+            Self::Tracked => "tracked",
+            Self::Input => "input",
+        }
+    }
+}
+
 /// What the agent saw, and how sure we are that it did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Baseline {

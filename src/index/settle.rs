@@ -160,7 +160,8 @@ impl<S: Storage> Index<S> {
             // No mark yet, because nobody had looked: nothing was fresh that could have ceased to be so.
             None => Freshness::Unknown(Doubt::Unsettled),
         };
-        if from != freshness {
+        // Nobody is told that something is fresh again whose session is in doubt.
+        if from != freshness && !(freshness == Freshness::Fresh && self.head(session)?.doubted) {
             outcome.changed.push(Change { session, id: row.id, from, to: freshness });
         }
         Ok(())

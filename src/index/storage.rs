@@ -137,6 +137,8 @@ pub struct StoredHead {
     pub open_questions: Vec<String>,
     /// Size of its scratchpad, in bytes.
     pub scratchpad_bytes: u64,
+    /// What was told may have been amended by records that are lost: nothing it believes is fresh until it is told anew.
+    pub doubted: bool,
 }
 
 /// A fact and the rows that stand for the sources it names.

@@ -151,6 +151,7 @@ impl<S: Storage> Index<S> {
         let key = session.0.to_be_bytes();
         let Some(summary) = self.shelf.get::<Summary>(Table::Summaries, &key)? else { return Ok(None) };
         let head: StoredHead = self.shelf.must(Table::Heads, &key)?;
+        let blind = blind.or(gap(&head));
         let unsure = blind.is_some() || self.suspects(session) > 0;
         let whole = unsure || matches!(listed, Listed::AllUpTo(max) if summary.rows <= max);
         let mut lines =
@@ -163,7 +164,7 @@ impl<S: Storage> Index<S> {
             keep_doubtful(&mut lines);
         }
         if lines.is_empty() {
-            lines.extend(self.first_line(session)?);
+            lines.extend(self.first_line(session, blind)?);
         }
         Ok(Some(View { clock: self.clock.clone(), head, counts, lines, facts }))
     }
@@ -171,7 +172,8 @@ impl<S: Storage> Index<S> {
     /// The lines of these rows alone.
     pub fn lines_of(&self, session: SessionNo, rows: &[Row]) -> Result<Vec<Line>, StorageError> {
         let mark = |row: &Row| self.shelf.get::<Mark>(Table::Marks, &mark_key(session, row.no));
-        rows.iter().map(|row| self.line(session, row, mark(row)?.as_ref(), None)).collect()
+        let blind = gap(&self.head(session)?);
+        rows.iter().map(|row| self.line(session, row, mark(row)?.as_ref(), blind)).collect()
     }
 
     fn all_lines(&self, session: SessionNo, blind: Option<Doubt>) -> Result<Vec<Line>, StorageError> {
@@ -196,12 +198,12 @@ impl<S: Storage> Index<S> {
         Ok(lines)
     }
 
-    fn first_line(&self, session: SessionNo) -> Result<Option<Line>, StorageError> {
+    fn first_line(&self, session: SessionNo, blind: Option<Doubt>) -> Result<Option<Line>, StorageError> {
         let first = match self.shelf.first_row(session)?.filter(|row| row.role != Role::Input) {
             Some(row) => Some(row),
             None => self.shelf.rows(session)?.into_iter().find(|row| row.role != Role::Input),
         };
-        first.map(|row| self.line(session, &row, None, None)).transpose()
+        first.map(|row| self.line(session, &row, None, blind)).transpose()
     }
 
     fn marks(&self, session: SessionNo) -> Result<HashMap<super::row::RowNo, Mark>, StorageError> {
@@ -318,6 +320,11 @@ impl<S: Storage> Index<S> {
             fresh,
         })
     }
+}
+
+/// What every row of a session is whose records may be lost.
+fn gap(head: &StoredHead) -> Option<Doubt> {
+    head.doubted.then_some(Doubt::Gap)
 }
 
 fn renamed_to(found: &Found) -> Option<PathBuf> {

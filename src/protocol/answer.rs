@@ -196,6 +196,10 @@ pub struct Health<'answer> {
     pub last_gap: Option<&'answer str>,
     /// How the decision log reaches the disk.
     pub log_sync: &'static str,
+    /// Who keeps anchors of the decision log: `journald`, or `nothing`.
+    pub anchored_in: &'static str,
+    /// Anchors that were lost since start, for the journal did not take them.
+    pub anchors_lost: u64,
     /// How far the daemon has confined itself: `enforced`, `partly`, `not` or `off`.
     pub confinement: &'static str,
     /// State folder.

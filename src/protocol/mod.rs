@@ -13,6 +13,7 @@ pub mod exposition;
 pub mod frame;
 pub mod gate;
 pub mod path;
+pub mod recorded;
 pub mod refusal;
 pub mod report;
 pub mod request;

@@ -1,6 +1,7 @@
 //! The report: what `decide` answers, and what one line of the decision log holds.
 //!
-//! It satisfies the public report contract named in `schema`; fields beyond that contract are ours.
+//! It satisfies the public report contract named in `schema`; fields beyond that contract are ours. It holds everything
+//! that the decision was made from, so that [`recorded`](super::recorded) can make it again.
 
 use super::gate::is_blank;
 use super::gate::{REQUIRED_CHECKS, SCHEMA, SKILL};
@@ -13,7 +14,7 @@ use crate::decision::{Decision, Transition};
 use crate::index::clock::Clock;
 use crate::index::freshness::{Cause, Freshness};
 use crate::index::moved::HeadMoved;
-use crate::index::row::Changed;
+use crate::index::row::{Changed, Role};
 use crate::index::view::{Line, View};
 use crate::session::moment::Moment;
 use crate::session::source::Source;
@@ -29,6 +30,8 @@ pub struct Circumstances<'report> {
     pub decided_at: Moment,
     /// The decision that this one replaces.
     pub supersedes: Option<&'report str>,
+    /// The rows that a client has just said failed in use, where that is why the decision was made.
+    pub refuted: Option<&'report [String]>,
     /// The thresholds it was made with.
     pub policy: &'report Policy,
     /// Another live process that holds the session.
@@ -47,6 +50,8 @@ pub struct Report<'report> {
     decided_at: String,
     clock: ClockOut<'report>,
     supersedes: Option<&'report str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refuted: Option<&'report [String]>,
     transition: &'static str,
     reason: ReasonOut<'report>,
     context: ContextOut<'report>,
@@ -138,6 +143,10 @@ struct ContextOut<'report> {
     goal: &'report str,
     goal_branchable: bool,
     shares_mutable_state: bool,
+    /// Only where they count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hypotheses: Option<&'report [String]>,
+    scratchpad_bytes: u64,
     evidence_tag: &'static str,
 }
 
@@ -150,6 +159,9 @@ pub struct Row<'report> {
     status: &'static str,
     critical: bool,
     evidence_tag: &'static str,
+    /// Left out of results, which most rows are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -267,6 +279,7 @@ pub fn report<'report>(
         decided_at: time::to_text(made.decided_at),
         clock: ClockOut::from(&view.clock),
         supersedes: made.supersedes,
+        refuted: made.refuted,
         transition: decision.transition.word(),
         reason: ReasonOut {
             code: decision.reason.code.word(),
@@ -277,6 +290,8 @@ pub fn report<'report>(
             goal: stated(&goal.statement, "(no goal stated)"),
             goal_branchable: goal.branchable,
             shares_mutable_state: goal.shares_mutable_state,
+            hypotheses: goal.branchable.then_some(goal.hypotheses.as_slice()),
+            scratchpad_bytes: view.head.scratchpad_bytes,
             evidence_tag: "[CONFIG]",
         },
         staleness_results: view.lines.iter().map(row).collect(),
@@ -315,6 +330,7 @@ pub fn row(line: &Line) -> Row<'_> {
         status,
         critical: line.critical,
         evidence_tag: tag(&line.source),
+        role: (line.role != Role::Result).then(|| line.role.word()),
         cause,
         was: line.was.as_deref(),
         now: line.now.as_deref(),

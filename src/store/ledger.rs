@@ -8,6 +8,7 @@ use super::StoreError;
 use super::journal::{Journal, JournalError};
 use super::record::Record;
 use super::syncer::{Done, Syncer, Watched};
+use crate::world::dart::Died;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,8 +23,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    pub(super) fn new(journal: Journal) -> Result<Self, StoreError> {
-        let syncer = Syncer::start("journal-sync").map_err(StoreError::Thread)?;
+    pub(super) fn new(journal: Journal, died: &Died) -> Result<Self, StoreError> {
+        let syncer = Syncer::start("journal-sync", died).map_err(StoreError::Thread)?;
         let watched = syncer.watch(journal.file()?);
         let segment = journal.first_seq();
         // Opening has synced what it replayed.

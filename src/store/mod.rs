@@ -1,6 +1,7 @@
 //! The disk that is ours: the journal, which is the truth; the index in sled, which follows from it; the decision log.
 //!
-//! Opening heals what a crash left with the ordinary means: the journal's torn end is cut, records that the index has
+//! Opening heals what a crash left with the ordinary means: the journal's torn end is cut, what
+//! is damaged in it is set aside and every session put in doubt, records that the index has
 //! not applied are applied, and an index in any doubt is set aside and made again from the journal. A disk that is full or
 //! closed to us is no doubt: opening fails, changes nothing, and may be tried again.
 
@@ -18,6 +19,7 @@ mod whole;
 
 use crate::index::storage::{StorageError, Trouble};
 use crate::index::{Check, Index, RegisterError};
+use crate::world::dart::Died;
 pub use ledger::Ledger;
 pub use size::bytes_below;
 
@@ -104,14 +106,15 @@ pub struct Opened {
     pub healed: Vec<String>,
 }
 
-/// Opens journal and index and brings the index to where the journal stands.
-pub fn open(opening: &Opening<'_>) -> Result<Opened, StoreError> {
+/// Opens journal and index and brings the index to where the journal stands. When `died` is told nothing new can be
+/// kept any more.
+pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
     let folder = opening.state.join("index");
     let mut healed = Vec::new();
     let doubt = match opening.distrust {
         Some(reason) => Doubt::contents(reason),
-        None => match bring_up(opening, &folder) {
-            Ok(brought_up) => return opened(brought_up, healed),
+        None => match bring_up(opening, &folder, &mut healed) {
+            Ok(brought_up) => return opened(brought_up, healed, died),
             Err(Hurdle::Store(error)) => return Err(error),
             Err(Hurdle::Index(Doubt { reason, trouble: trouble @ Trouble::Disk })) => {
                 return Err(StoreError::NewIndex { path: folder, reason, trouble });
@@ -120,8 +123,8 @@ pub fn open(opening: &Opening<'_>) -> Result<Opened, StoreError> {
         },
     };
     healed.extend(set_aside(&folder, opening.stamp, &doubt)?);
-    match bring_up(opening, &folder) {
-        Ok(brought_up) => opened(brought_up, healed),
+    match bring_up(opening, &folder, &mut healed) {
+        Ok(brought_up) => opened(brought_up, healed, died),
         Err(Hurdle::Store(error)) => Err(error),
         Err(Hurdle::Index(Doubt { reason, trouble })) => {
             make_room(&folder, trouble)?;
@@ -152,13 +155,9 @@ fn make_room(folder: &Path, trouble: Trouble) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn opened(brought_up: BroughtUp, mut healed: Vec<String>) -> Result<Opened, StoreError> {
-    let BroughtUp { index, checks, journal, torn } = brought_up;
-    healed.extend(torn.map(|torn| {
-        let journal::Torn { segment, at_byte, bytes_cut } = torn;
-        format!("{bytes_cut} bytes of a torn record were cut from {} at byte {at_byte}", segment.display())
-    }));
-    Ok(Opened { index, checks, ledger: Ledger::new(journal)?, healed })
+fn opened(brought_up: BroughtUp, healed: Vec<String>, died: &Died) -> Result<Opened, StoreError> {
+    let BroughtUp { index, checks, journal } = brought_up;
+    Ok(Opened { index, checks, ledger: Ledger::new(journal, died)?, healed })
 }
 
 enum Hurdle {
@@ -172,14 +171,24 @@ impl From<StorageError> for Hurdle {
     }
 }
 
+impl From<ReplayError> for Hurdle {
+    fn from(error: ReplayError) -> Self {
+        Self::Index(match error {
+            ReplayError::Storage(error) | ReplayError::Register(RegisterError::Storage(error)) => {
+                error.into()
+            }
+            other => Doubt::contents(other.to_string()),
+        })
+    }
+}
+
 struct BroughtUp {
     index: Index<SledIndex>,
     checks: Vec<Check>,
     journal: Journal,
-    torn: Option<journal::Torn>,
 }
 
-fn bring_up(opening: &Opening<'_>, folder: &Path) -> Result<BroughtUp, Hurdle> {
+fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> Result<BroughtUp, Hurdle> {
     let journal_folder = opening.state.join("journal");
     let known = journal::peek_id(&journal_folder).map_err(|error| Hurdle::Store(error.into()))?;
     let id = known.unwrap_or(opening.new_id);
@@ -192,18 +201,21 @@ fn bring_up(opening: &Opening<'_>, folder: &Path) -> Result<BroughtUp, Hurdle> {
         }
         Ok(())
     });
-    let (journal, opened) = opened.map_err(|error| Hurdle::Store(error.into()))?;
+    let (mut journal, opened) = opened.map_err(|error| Hurdle::Store(error.into()))?;
+    healed.extend(opened.torn.as_ref().map(torn_text));
+    healed.extend(opened.damage.as_ref().map(ToString::to_string));
     if let Some(error) = failed {
-        return Err(Hurdle::Index(match error {
-            ReplayError::Storage(error) | ReplayError::Register(RegisterError::Storage(error)) => {
-                error.into()
-            }
-            other => Doubt::contents(other.to_string()),
-        }));
+        return Err(error.into());
     }
     if opened.last_seq < applied {
+        // The records that the index knows were acknowledged, and the journal has lost them.
+        journal.put_in_doubt().map_err(|error| Hurdle::Store(error.into()))?;
         let reason = format!("it has applied record {applied}, and the journal ends at {}", opened.last_seq);
         return Err(Hurdle::Index(Doubt::contents(reason)));
+    }
+    if opened.in_doubt {
+        doubt_all(&mut journal, &mut index)?;
+        healed.push("every session told before is in doubt, for records of the journal are lost".to_owned());
     }
     for session in index.sessions()? {
         index.give_up_awaiting(session)?;
@@ -211,7 +223,21 @@ fn bring_up(opening: &Opening<'_>, folder: &Path) -> Result<BroughtUp, Hurdle> {
     // Waking reads and counts everything: an index that lost keys shows it here, and is made again like any other.
     let checks = index.wake()?;
     index.storage_mut().flush()?;
-    Ok(BroughtUp { index, checks, journal, torn: opened.torn })
+    Ok(BroughtUp { index, checks, journal })
+}
+
+fn torn_text(torn: &journal::Torn) -> String {
+    let journal::Torn { segment, at_byte, bytes_cut } = torn;
+    format!("{bytes_cut} bytes of a torn record were cut from {} at byte {at_byte}", segment.display())
+}
+
+/// Says in the journal, for good, that records before are lost.
+fn doubt_all(journal: &mut Journal, index: &mut Index<SledIndex>) -> Result<(), Hurdle> {
+    let failed = |error: JournalError| Hurdle::Store(error.into());
+    let payload = Record::Doubted.to_bytes();
+    let seq = journal.append(&payload).map_err(failed)?;
+    replay_one(index, seq, &payload)?;
+    journal.settle_doubt().map_err(failed)
 }
 
 fn replay_one(index: &mut Index<SledIndex>, seq: u64, payload: &[u8]) -> Result<(), ReplayError> {

@@ -50,6 +50,8 @@ pub enum Record {
         /// When, in microseconds since the epoch.
         at: i64,
     },
+    /// Records before this one are lost: every session told so far is in doubt until it is registered anew.
+    Doubted,
     /// Something believed failed in use.
     Refuted {
         /// Whose belief.

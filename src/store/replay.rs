@@ -54,6 +54,7 @@ pub(super) fn apply(index: &mut Index<impl Storage>, record: Record) -> Result<(
                 index.acknowledge(session, &path.0, convert::digest(&digest)?, Moment::from_micros(at))?;
             }
         }
+        Record::Doubted => index.doubt_all()?,
         Record::Refuted { session, target, at } => {
             if let Some(session) = index.session(&named(&session)?) {
                 index.refute(session, &target.0, Moment::from_micros(at))?;

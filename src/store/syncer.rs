@@ -8,6 +8,7 @@
 //! Absent: writing. The owner writes, then asks; this thread holds nothing but the queue. There is no order between
 //! files either, and an idle syncer never wakes up.
 
+use crate::world::dart::{Dart, Died, fault};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -34,11 +35,13 @@ pub struct Syncer {
 }
 
 impl Syncer {
-    /// Starts the thread under this name.
-    pub fn start(name: &str) -> io::Result<Self> {
+    /// Starts the thread under this name. `died` is told when a panic ends it.
+    pub fn start(name: &str, died: &Died) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
-        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || theirs.run())?;
+        let dart = died.dart(name);
+        let run = move || theirs.run(&dart);
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(run)?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
@@ -59,7 +62,7 @@ impl Drop for Syncer {
         self.shared.lock().stopping = true;
         self.shared.wake.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A panic has been reported by its hook, and everything waiting was answered by the dart.
+            // A panic has been reported by its hook, and everything waiting was answered by its last word.
             let _ = thread.join();
         }
     }
@@ -206,10 +209,11 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    fn run(&self) {
-        let _dart = Dart(self);
+    fn run(&self, dart: &Dart) {
+        let _last = LastWord(self);
         while let Some(ready) = self.wait_for_work() {
             for id in ready {
+                fault(dart.thread());
                 self.serve(id);
             }
         }
@@ -283,9 +287,9 @@ impl Shared {
 
 /// When the thread ends, for whatever reason, nobody is left waiting for it: who slipped in behind its last look is
 /// answered here, who comes later is refused.
-struct Dart<'a>(&'a Shared);
+struct LastWord<'a>(&'a Shared);
 
-impl Drop for Dart<'_> {
+impl Drop for LastWord<'_> {
     fn drop(&mut self) {
         let left: Vec<Done> = {
             let mut queue = self.0.lock();

@@ -6,6 +6,7 @@
 pub mod digest;
 pub mod look;
 mod cookie;
+pub mod dart;
 mod eyes;
 mod filesystem;
 mod lf;
@@ -34,6 +35,7 @@ use crate::index::found::{Found, Inode};
 use crate::index::freshness::Doubt;
 use crate::index::{Check, Depth, KeyKind, Looked, SourceId};
 use cookie::{Cookies, Dividers};
+use dart::Died;
 use eyes::Eyes;
 use look::LookOptions;
 use mounts::Mounts;
@@ -115,14 +117,15 @@ impl Cookie {
 }
 
 impl World {
-    /// Opens the eyes. `folder` is the cookie folder, in the runtime folder.
-    pub fn start(folder: &Path, options: &WorldOptions, wake: Wake) -> Result<Self, WorldError> {
+    /// Opens the eyes. `folder` is the cookie folder, in the runtime folder. After `died` was told nothing more may be
+    /// believed.
+    pub fn start(folder: &Path, options: &WorldOptions, wake: Wake, died: &Died) -> Result<Self, WorldError> {
         let refused = |source| WorldError::Cookies { folder: folder.to_owned(), source };
         let cookies = Cookies::open(folder).map_err(refused)?;
         let dividers = Arc::new(Dividers::open(folder).map_err(refused)?);
         let folder = std::fs::canonicalize(folder).map_err(refused)?;
         let mounts = Mounts::open().map_err(WorldError::Mounts)?;
-        let board = Arc::new(Board::new(folder.clone(), wake));
+        let board = Arc::new(Board::new(folder.clone(), wake, died.clone()));
         let arms = Arc::new(Arms::new(Arc::clone(&board)));
         // Without a watcher everything is unknown, which is an answer; a daemon that does not start has none.
         let blind =

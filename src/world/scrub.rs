@@ -3,6 +3,7 @@
 //! A thread of its own at the lowest pace. It only ever says that something looks different; whether that is a missed
 //! event is for the engine to find out, behind a barrier.
 
+use super::dart::fault;
 use super::listing::glance_at;
 use super::look::{self, LookOptions};
 use super::watch::Board;
@@ -23,7 +24,11 @@ impl Scrubber {
     pub(super) fn start(board: &Arc<Board>, options: &LookOptions) -> std::io::Result<Self> {
         let (inbox, outbox) = sync_channel(BATCHES_MAX);
         let (board, options) = (Arc::clone(board), options.clone());
-        std::thread::Builder::new().name("scrub".to_owned()).spawn(move || run(&outbox, &board, &options))?;
+        let scrub = move || {
+            let _dart = board.died.dart("scrub");
+            run(&outbox, &board, &options);
+        };
+        std::thread::Builder::new().name("scrub".to_owned()).spawn(scrub)?;
         Ok(Self { inbox })
     }
 
@@ -37,6 +42,7 @@ impl Scrubber {
 
 fn run(outbox: &Receiver<(Vec<Held>, u64)>, board: &Board, options: &LookOptions) {
     while let Ok((batch, pass)) = outbox.recv() {
+        fault("scrub");
         let differs = |held: &Held| !is_so(held, pass, options);
         let differing: Vec<Held> = batch.into_iter().filter(differs).collect();
         if !differing.is_empty() {

@@ -1,5 +1,6 @@
 //! The verifiers: threads that answer checks, several at once where that saves anything.
 
+use super::dart::fault;
 use super::eyes::Eyes;
 use super::queue::{Queue, is_quick};
 use super::way::Placed;
@@ -11,6 +12,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A file above this size is not digested while others wait behind it.
 const QUICK_BYTES_MAX: u64 = 1024 * 1024;
+
+/// By what name a verifier is mourned.
+const VERIFIER: &str = "verifier";
 
 /// How many checks one verifier takes beside the first.
 const TOGETHER_MAX: usize = 63;
@@ -66,6 +70,7 @@ impl Shared {
     }
 
     fn run(&self) {
+        let _dart = self.eyes.board.died.dart(VERIFIER);
         while let Some(checks) = self.next() {
             self.answer_all(checks);
         }
@@ -78,7 +83,11 @@ impl Shared {
             return self.conclude(check, || self.eyes.answer(check));
         }
         let place = |check: Check| {
-            let placed = catch_unwind(AssertUnwindSafe(|| self.eyes.place_ahead(&check))).unwrap_or_default();
+            let placed = catch_unwind(AssertUnwindSafe(|| self.eyes.place_ahead(&check)));
+            let placed = placed.unwrap_or_else(|_| {
+                self.stumbled(&check);
+                None
+            });
             (bytes_at(&check, placed.as_ref()), check, placed)
         };
         let mut placed: Vec<(u64, Check, Option<Placed>)> = checks.into_iter().map(place).collect();
@@ -95,14 +104,23 @@ impl Shared {
 
     /// Answers one check, in whichever way, and is done with it.
     fn conclude(&self, check: &Check, answer: impl FnOnce() -> Looked) {
-        let answered = catch_unwind(AssertUnwindSafe(answer));
+        let answered = catch_unwind(AssertUnwindSafe(|| {
+            fault(VERIFIER);
+            answer()
+        }));
         let found = answered.unwrap_or_else(|_| {
-            tracing::error!(path = %check.key.path.display(), "a verifier failed on this source");
+            self.stumbled(check);
             Found::Unknown(Doubt::Unsettled).into()
         });
         let answer = Settled { source: check.source, stamp: check.stamp, found };
         self.eyes.board.note(|marks| marks.answer(answer));
         self.lock().end(check.source);
+    }
+
+    /// Nobody knows what else it left half done, so it counts as dead; who waits for its answer gets one.
+    fn stumbled(&self, check: &Check) {
+        tracing::error!(path = %check.key.path.display(), "a verifier failed on this source");
+        self.eyes.board.died.tell(VERIFIER);
     }
 
     /// Others may answer these.

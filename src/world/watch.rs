@@ -4,6 +4,7 @@
 //! for that same thread). Loss is checked first, before the kind and before the paths: an overflow has neither.
 
 use super::cookie::DIVIDER;
+use super::dart::{Died, fault};
 use super::marks::{Bound, Marks, Spot, WayId};
 use crate::index::Depth;
 use crate::index::freshness::Doubt;
@@ -22,6 +23,7 @@ pub type Wake = Arc<dyn Fn() + Send + Sync>;
 pub(super) struct Board {
     marks: Mutex<Marks>,
     wake: Wake,
+    pub(super) died: Died,
     cookies: PathBuf,
     /// Of the watcher that may speak. An older one's thread ends on its own time, and its late cookies would let through
     /// who waits for a new one.
@@ -29,8 +31,8 @@ pub(super) struct Board {
 }
 
 impl Board {
-    pub(super) fn new(cookies: PathBuf, wake: Wake) -> Self {
-        Self { marks: Mutex::new(Marks::default()), wake, cookies, generation: AtomicU64::new(0) }
+    pub(super) fn new(cookies: PathBuf, wake: Wake, died: Died) -> Self {
+        Self { marks: Mutex::new(Marks::default()), wake, died, cookies, generation: AtomicU64::new(0) }
     }
 
     /// A panic while the lock was held is itself a loss of events, and is noted as such by whoever panicked.
@@ -56,6 +58,7 @@ impl Board {
     }
 
     fn handle(&self, generation: u64, event: notify::Result<Event>) {
+        fault("watcher");
         if generation != self.generation.load(Ordering::SeqCst) {
             return;
         }
@@ -157,6 +160,8 @@ impl Arms {
             move |event| {
                 let handled = catch_unwind(AssertUnwindSafe(|| board.handle(generation, event)));
                 if handled.is_err() {
+                    // Before anything that comes later on this thread, cookies above all, can be taken for news.
+                    board.died.tell("watcher");
                     board.note(|marks| marks.gap("the event handler failed".to_owned()));
                 }
             },
@@ -249,7 +254,7 @@ fn unarmed(error: &notify::Error) -> Unarmed {
 
 #[cfg(test)]
 mod tests {
-    use super::Board;
+    use super::{Board, Died};
     use notify::Event;
     use notify::event::{EventKind, MetadataKind, ModifyKind, RemoveKind};
     use std::path::PathBuf;
@@ -257,7 +262,7 @@ mod tests {
 
     #[test]
     fn only_a_touch_heard_by_the_watcher_in_force_is_a_cookie() {
-        let board = Board::new(PathBuf::from("/run/cookies"), Arc::new(|| {}));
+        let board = Board::new(PathBuf::from("/run/cookies"), Arc::new(|| {}), Died::default());
         let (old, new) = (board.begin_generation(), board.begin_generation());
         let touched = EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any));
         for (generation, kind, came_back) in

@@ -4,7 +4,7 @@ use super::{staled, unread};
 use crate::harness::Place;
 use std::path::Path;
 
-const COMMANDS: [&[&str]; 17] = [
+const COMMANDS: [&[&str]; 20] = [
     &["serve"],
     &["register"],
     &["record"],
@@ -16,6 +16,9 @@ const COMMANDS: [&[&str]; 17] = [
     &["doctor"],
     &["log"],
     &["log", "verify"],
+    &["log", "replay"],
+    &["install"],
+    &["install", "systemd"],
     &["list"],
     &["metrics"],
     &["drop"],

@@ -1,13 +1,21 @@
 //! The real program, run as a shell would run it, against a daemon of its own.
 
+mod activation;
+mod anchors;
 mod commands;
 mod confine;
+mod crowd;
 mod decide;
 mod doctor;
 mod help;
 mod metrics;
 mod offline;
+#[cfg(debug_assertions)]
+mod panics;
+mod programs;
+mod replay;
 mod rescan;
+mod secrets;
 pub(crate) mod serve;
 mod watch;
 
@@ -53,7 +61,8 @@ impl Run {
 /// The program in an environment of nothing but a home below the place.
 fn program(place: &Place) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_staled"));
-    command.env_clear().env("HOME", &place.home).stdin(Stdio::null()).current_dir(&place.root);
+    command.env_clear().env("HOME", &place.home).env("STALED_JOURNAL_SOCKET", "/nowhere/journal");
+    command.stdin(Stdio::null()).current_dir(&place.root);
     command
 }
 

@@ -5,10 +5,10 @@ use crate::harness::{Daemon, Place, file};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-const NOWHERE: &str = "/nowhere/staled.sock";
+pub(super) const NOWHERE: &str = "/nowhere/staled.sock";
 
 /// A report and the log that it stands in.
-fn decided(place: &Place) -> (Value, PathBuf) {
+pub(super) fn decided(place: &Place) -> (Value, PathBuf) {
     place.write("a", "one");
     let daemon = Daemon::start(&place.home);
     daemon.ask(

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A process that is killed when the test forgets it.
@@ -33,18 +33,24 @@ impl Serving {
     }
 
     /// With these variables, which systemd would set.
-    fn start_under(place: &Place, args: &[&str], variables: &[(&str, &Path)]) -> Self {
+    pub(super) fn start_under(place: &Place, args: &[&str], variables: &[(&str, &Path)]) -> Self {
+        let mut command = program(place);
+        command.envs(variables.iter().copied());
+        Self::start_by(place, command, args)
+    }
+
+    /// By this command, which runs the program with what follows.
+    pub(super) fn start_by(place: &Place, mut command: Command, args: &[&str]) -> Self {
+        command.args(["serve", "--state"]).arg(state(place)).args(args);
+        Self::of(place, command, state(place).join("run/staled.sock"))
+    }
+
+    /// What this command starts, once it serves.
+    pub(super) fn of(place: &Place, mut command: Command, socket: PathBuf) -> Self {
         let log = place.home.with_file_name("serve.log");
         let stderr = std::fs::File::create(&log).expect("a file");
-        let child = program(place)
-            .envs(variables.iter().copied())
-            .args(["serve", "--state"])
-            .arg(state(place))
-            .args(args)
-            .stderr(stderr)
-            .spawn()
-            .expect("it runs");
-        let serving = Self { child: Kept(child), socket: state(place).join("run/staled.sock"), log };
+        let child = command.stderr(stderr).spawn().expect("it runs");
+        let serving = Self { child: Kept(child), socket, log };
         wait_until("the daemon serves", || serving.said().contains("staled is serving at "));
         serving
     }
@@ -61,8 +67,9 @@ impl Serving {
         kill_process(self.pid(), signal).expect("it runs");
     }
 
-    fn ends(&mut self) -> i32 {
-        let status = self.child.0.wait().expect("it ends");
+    pub(super) fn ends(&mut self) -> i32 {
+        wait_until("it ends", || self.child.0.try_wait().expect("it was started").is_some());
+        let status = self.child.0.wait().expect("it ended");
         status.code().unwrap_or_else(|| panic!("ended by {status}: {}", self.said()))
     }
 }
@@ -74,7 +81,13 @@ pub(super) fn state(place: &Place) -> PathBuf {
 /// A `serve` that is expected to fail, and is not waited for if it serves.
 fn refused(place: &Place, args: &[&str]) -> Run {
     let mut command = program(place);
-    command.arg("serve").args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.arg("serve").args(args);
+    refused_by(command)
+}
+
+/// The same of a command that starts it in its own way.
+pub(super) fn refused_by(mut command: Command) -> Run {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = Kept(command.spawn().expect("it runs"));
     wait_until("it is refused", || child.0.try_wait().expect("it was started").is_some());
     let text = |pipe: &mut dyn Read| {
@@ -283,9 +296,10 @@ fn config(place: &Place, text: &str) -> String {
 fn a_stderr_that_takes_nothing_does_not_stop_the_daemon() {
     let place = Place::new();
     for ends in ["2>&-", "2>/dev/full", ">&- 2>&-", ">/dev/full 2>/dev/full"] {
-        let mut command = std::process::Command::new("sh");
+        let mut command = Command::new("sh");
         command.env_clear().env("HOME", &place.home).arg("-c");
         command.arg(format!("exec \"$0\" serve --state \"$1\" {ends}"));
+        command.env("STALED_JOURNAL_SOCKET", "/nowhere/journal");
         command.arg(env!("CARGO_BIN_EXE_staled")).arg(state(&place));
         let child = Kept(command.stdin(Stdio::null()).spawn().expect("it runs"));
         let socket = state(&place).join("run/staled.sock");

@@ -1,6 +1,8 @@
 //! A daemon in a child process, killed right behind an acknowledgement, again and again: everything acknowledged is
 //! there, and the decision is what a plain rescan says.
 
+mod points;
+
 use crate::harness::{PATIENCE, Place, digest, wait_until};
 use serde_json::{Value, json};
 use staled::client::{Client, ClientError};

@@ -335,7 +335,7 @@ fn torn_ends_are_cut_and_said() {
     let sessions = acknowledge_everything(&place, &daemon);
     let before = told(&daemon, &sessions);
     let state = place.home.join("state");
-    for torn in [&b"\x01"[..], &[0; 7], &[0xff; 40], b"{\"half\":"] {
+    for torn in [&b"\x01"[..], &[0; 7], &[0xff; 27], b"{\"half\":"] {
         daemon.stop();
         let mut segments = files_below(&state.join("journal"));
         segments.retain(|path| path.extension().is_none_or(|ending| ending != "torn"));

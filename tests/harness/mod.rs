@@ -29,7 +29,9 @@ impl Daemon {
         Self::start_with(home, config)
     }
 
-    pub(crate) fn start_with(home: &Path, config: Config) -> Self {
+    pub(crate) fn start_with(home: &Path, mut config: Config) -> Self {
+        // No test writes in the journal of the machine.
+        config.log.anchor_lines = 0;
         let folders = Folders::below(home);
         let (stop, _) = watch::channel(Command::Run);
         let start = Start { config, config_file: None, folders: folders.clone() };

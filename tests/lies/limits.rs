@@ -40,7 +40,12 @@ impl Confined {
         let state = place.home.join("state");
         let mut shell = Command::new("unshare");
         shell.args(["-Ur", "sh", "-c", SHELL, "sh", &watches.to_string(), &instances.to_string()]);
-        shell.arg(env!("CARGO_BIN_EXE_staled")).arg(&state).arg(&config).stdin(Stdio::piped());
+        shell
+            .arg(env!("CARGO_BIN_EXE_staled"))
+            .arg(&state)
+            .arg(&config)
+            .env("STALED_JOURNAL_SOCKET", "/nowhere/journal")
+            .stdin(Stdio::piped());
         let mut child = shell.env("HOME", &place.home).stderr(Stdio::null()).spawn().expect("it runs");
         let limits = child.stdin.take();
         let confined = Self { child, limits, socket: state.join("run/staled.sock") };

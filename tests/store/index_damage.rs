@@ -8,16 +8,17 @@ use serde_json::json;
 use staled::index::Index;
 use staled::index::storage::Storage;
 use staled::store::{self, Opening};
+use staled::world::dart::Died;
 use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-type Files = BTreeMap<PathBuf, Vec<u8>>;
+pub(super) type Files = BTreeMap<PathBuf, Vec<u8>>;
 type Damage = fn(&Path, &mut fastrand::Rng);
 
 /// One session for each thing that the journal keeps.
-fn fill(place: &Place, daemon: &Daemon) {
+pub(super) fn fill(place: &Place, daemon: &Daemon) {
     (0..30).for_each(|number| place.write(&format!("f{number}"), "1"));
     for session in 0..15 {
         let results: Vec<_> =
@@ -38,11 +39,15 @@ fn fill(place: &Place, daemon: &Daemon) {
 
 fn open(state: &Path, trial: usize) -> store::Opened {
     let stamp = format!("trial-{trial}");
-    store::open(&Opening { state, new_id: [9; 16], epoch: "epoch", stamp: &stamp, distrust: None }).unwrap()
+    store::open(
+        &Opening { state, new_id: [9; 16], epoch: "epoch", stamp: &stamp, distrust: None },
+        &Died::default(),
+    )
+    .unwrap()
 }
 
 /// Everything that a client told, by session; what looks found is not part of it.
-fn told(index: &Index<impl Storage>) -> BTreeMap<String, Vec<String>> {
+pub(super) fn told(index: &Index<impl Storage>) -> BTreeMap<String, Vec<String>> {
     let of = |session| {
         let head = index.head(session).unwrap();
         let mut rows = index.rows(session).unwrap();
@@ -57,7 +62,7 @@ fn told(index: &Index<impl Storage>) -> BTreeMap<String, Vec<String>> {
     index.sessions().unwrap().into_iter().map(of).collect()
 }
 
-fn read(folder: &Path, files: &mut Files) {
+pub(super) fn read(folder: &Path, files: &mut Files) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -68,7 +73,7 @@ fn read(folder: &Path, files: &mut Files) {
     }
 }
 
-fn write_back(state: &Path, files: &Files) {
+pub(super) fn write_back(state: &Path, files: &Files) {
     for name in super::names(state).iter().filter(|name| name.starts_with("index") || *name == "journal") {
         fs::remove_dir_all(state.join(name)).or_else(|_| fs::remove_file(state.join(name))).unwrap();
     }

@@ -1,7 +1,7 @@
 //! The journal against crashes, cuts, flips and a full disk.
 
 use super::{SmallDisk, names};
-use staled::store::journal::{Journal, JournalError, Opened, PAYLOAD_MAX, SEGMENT_BYTES_MAX};
+use staled::store::journal::{Journal, JournalError, Opened, PAYLOAD_MAX, SEGMENT_BYTES_MAX, peek_id};
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -30,7 +30,7 @@ fn payload(seq: u64) -> Vec<u8> {
 /// A new journal whose records are `payload(1)..=payload(count)`, rolled before each seq in `rolls`.
 fn journal_of(dir: &Path, count: u64, rolls: &[u64]) -> Journal {
     let (mut journal, opened) = Journal::open(dir, ID, &mut |_, _| Ok(())).unwrap();
-    assert_eq!(opened, Opened { id: ID, last_seq: 0, torn: None });
+    assert_eq!(opened, Opened { id: ID, last_seq: 0, torn: None, damage: None, in_doubt: false });
     for seq in 1..=count {
         if rolls.contains(&seq) {
             journal.roll().unwrap();
@@ -71,7 +71,7 @@ fn what_was_appended_is_replayed_in_order() {
     let dir = dir.path().join("state").join("journal");
     drop(journal_of(&dir, 20, &[]));
     let (mut journal, opened, records) = open(&dir).unwrap();
-    assert_eq!(opened, Opened { id: ID, last_seq: 20, torn: None });
+    assert_eq!(opened, Opened { id: ID, last_seq: 20, torn: None, damage: None, in_doubt: false });
     assert_eq!(records, expected(20));
     assert_eq!(journal.append(b"more").unwrap(), 21);
     drop(journal);
@@ -112,7 +112,12 @@ fn a_journal_cut_at_any_byte_gives_a_prefix_and_goes_on() {
         assert_eq!((opened.id, opened.last_seq), (ID, 3 + kept), "cut at {cut}");
         let good_end = starts.iter().rev().find(|&&start| start <= cut).copied();
         let bytes_cut = cut - good_end.unwrap_or(0);
-        if bytes_cut == 0 && good_end.is_some() {
+        assert_eq!(opened.in_doubt, cut < HEADER_LEN, "cut at {cut}: no crash leaves half a header");
+        if cut < HEADER_LEN {
+            let damage = opened.damage.unwrap();
+            assert_eq!((&damage.segment, damage.at_byte, opened.torn), (&last, 0, None));
+            assert_eq!(fs::read(&damage.aside[0]).unwrap(), &whole[..cut], "nothing is destroyed");
+        } else if bytes_cut == 0 {
             assert_eq!(opened.torn, None, "cut at {cut}");
         } else {
             let torn = opened.torn.unwrap();
@@ -137,7 +142,8 @@ fn an_only_segment_cut_inside_its_header_becomes_a_new_journal_and_says_so() {
     fs::write(segment(dir.path(), 1), &whole[..20]).unwrap();
     let (_, opened, records) = open(dir.path()).unwrap();
     assert_eq!((opened.id, opened.last_seq, records.len()), (OTHER_ID, 0, 0));
-    assert_eq!(opened.torn.unwrap().bytes_cut, 20);
+    assert_eq!(fs::read(&opened.damage.unwrap().aside[0]).unwrap(), &whole[..20]);
+    assert!(opened.in_doubt);
 }
 
 #[test]
@@ -156,60 +162,52 @@ fn two_torn_ends_of_one_length_are_both_kept() {
     assert_eq!(fs::read(dir.path().join("00000000000000000001.seg.torn-7-3")).unwrap(), b"ccccccc");
 }
 
-/// Flips every bit of every byte of one segment in turn.
-fn flip_everywhere(
-    first_seq: u64,
-    check: impl Fn(usize, &Path, Result<(Journal, Opened, Records), JournalError>),
-) {
+#[test]
+fn a_flip_anywhere_ends_the_journal_there_and_puts_it_in_doubt() {
     let made = tempfile::tempdir().unwrap();
     drop(journal_of(made.path(), 6, &[4]));
-    let whole = fs::read(segment(made.path(), first_seq)).unwrap();
-    for at in 0..whole.len() {
-        for bit in [0, 3, 7] {
+    for first_seq in [1, 4] {
+        let starts = starts(first_seq, first_seq + 2);
+        let whole = fs::read(segment(made.path(), first_seq)).unwrap();
+        for at in 0..whole.len() {
             let dir = copy_of(made.path());
             let mut flipped = whole.clone();
-            flipped[at] ^= 1 << bit;
+            flipped[at] ^= 1 << (at % 8);
             fs::write(segment(dir.path(), first_seq), &flipped).unwrap();
-            check(at, &segment(dir.path(), first_seq), open(dir.path()));
-            if at < starts(4, 6)[2] || first_seq == 1 {
-                assert_eq!(fs::read(segment(dir.path(), first_seq)).unwrap(), flipped, "nothing is changed");
-            }
+            let record = starts.iter().rposition(|&start| start <= at);
+            let (start, kept) = record.map_or((0, 0), |record| (starts[record], record as u64));
+            check_healed(dir.path(), first_seq - 1 + kept, (first_seq, start), &flipped[start..], at);
         }
     }
 }
 
-fn check_damaged(error: &JournalError, segment: &Path, starts: &[usize], at: usize) {
-    let JournalError::Damaged { segment: named, at_byte, .. } = error else { panic!("at {at}: {error}") };
-    let start = starts.iter().rev().find(|&&start| start <= at).copied().unwrap_or(0);
-    assert_eq!((named.as_path(), *at_byte), (segment, start as u64), "at {at}");
+/// Opens a damaged journal: `kept` records stand, and what stood in the segment from the damage on is aside.
+fn check_healed(dir: &Path, kept: u64, (first_seq, start): (u64, usize), lost: &[u8], at: usize) {
+    let (journal, opened, records) = open(dir).unwrap();
+    assert_eq!((records, opened.torn, opened.in_doubt), (expected(kept), None, true), "at {at}");
+    let damage = opened.damage.unwrap();
+    assert_eq!((damage.segment, damage.at_byte), (segment(dir, first_seq), start as u64), "at {at}");
+    assert_eq!(fs::read(&damage.aside[0]).unwrap(), lost);
+    assert_eq!(damage.aside.len(), if first_seq == 1 { 2 } else { 1 }, "the segment behind it too");
+    drop(journal);
+    if !at.is_multiple_of(8) {
+        return;
+    }
+    let (mut journal, opened, records) = open(dir).unwrap();
+    assert_eq!(
+        (records, opened.damage, opened.in_doubt),
+        (expected(kept), None, true),
+        "until it is settled"
+    );
+    assert_eq!(journal.append(&payload(kept + 1)).unwrap(), kept + 1);
+    journal.settle_doubt().unwrap();
+    drop(journal);
+    let (_, opened, records) = open(dir).unwrap();
+    assert_eq!((records, opened.damage, opened.in_doubt), (expected(kept + 1), None, false), "at {at}");
 }
 
 #[test]
-fn a_flip_in_the_last_segment_is_a_torn_last_record_or_an_error() {
-    let starts = starts(4, 6);
-    flip_everywhere(4, |at, segment, opened| match opened {
-        Ok((_, opened, records)) => {
-            assert!(at >= starts[2], "only the last record may be cut, not what is at {at}");
-            assert_eq!(records, expected(5));
-            assert_eq!(opened.torn.unwrap().at_byte, starts[2] as u64);
-        }
-        Err(error) => {
-            assert!(at < starts[2], "at {at}: {error}");
-            check_damaged(&error, segment, &starts[..3], at);
-        }
-    });
-}
-
-#[test]
-fn a_flip_in_an_earlier_segment_is_an_error() {
-    let starts = starts(1, 3);
-    flip_everywhere(1, |at, segment, opened| {
-        check_damaged(&opened.map(|_| "opened").unwrap_err(), segment, &starts[..3], at);
-    });
-}
-
-#[test]
-fn a_missing_swapped_or_foreign_segment_is_an_error() {
+fn a_missing_swapped_or_foreign_segment_ends_the_journal_before_it() {
     let made = tempfile::tempdir().unwrap();
     drop(journal_of(made.path(), 9, &[4, 7]));
     let foreign = tempfile::tempdir().unwrap();
@@ -222,51 +220,71 @@ fn a_missing_swapped_or_foreign_segment_is_an_error() {
     }
     journal.roll().unwrap();
     let copy = |from: PathBuf, to: PathBuf| assert!(fs::copy(from, to).is_ok());
-    let check = |case: &str, hurt: &dyn Fn(&Path)| {
+    let check = |case: &str, kept: u64, hurt: &dyn Fn(&Path)| {
         let dir = copy_of(made.path());
         hurt(dir.path());
-        let opened = open(dir.path());
-        assert!(matches!(opened, Err(JournalError::Damaged { .. })), "{case}");
+        let (_, opened, records) = open(dir.path()).unwrap();
+        assert_eq!((records, opened.in_doubt), (expected(kept), true), "{case}");
+        assert!(opened.damage.unwrap().aside.iter().all(|path| path.exists()), "{case}");
+        assert_eq!(open(dir.path()).unwrap().1.damage, None, "{case}");
     };
-    check("first missing", &|dir| fs::remove_file(segment(dir, 1)).unwrap());
-    check("middle missing", &|dir| fs::remove_file(segment(dir, 4)).unwrap());
-    check("all but the empty last missing", &|dir| {
+    check("first missing", 0, &|dir| fs::remove_file(segment(dir, 1)).unwrap());
+    check("middle missing", 3, &|dir| fs::remove_file(segment(dir, 4)).unwrap());
+    check("all but the empty last missing", 0, &|dir| {
         for first_seq in [1, 4, 7] {
             fs::remove_file(segment(dir, first_seq)).unwrap();
         }
         copy(segment(foreign.path(), 10), segment(dir, 10));
     });
-    check("renamed", &|dir| fs::rename(segment(dir, 7), segment(dir, 8)).unwrap());
-    check("copied over", &|dir| copy(segment(dir, 4), segment(dir, 7)));
-    check("foreign", &|dir| copy(segment(foreign.path(), 4), segment(dir, 4)));
-    check("emptied", &|dir| fs::write(segment(dir, 4), "").unwrap());
-    check("shortened", &|dir| {
+    check("renamed", 6, &|dir| fs::rename(segment(dir, 7), segment(dir, 8)).unwrap());
+    check("copied over", 6, &|dir| copy(segment(dir, 4), segment(dir, 7)));
+    check("foreign", 3, &|dir| copy(segment(foreign.path(), 4), segment(dir, 4)));
+    check("emptied", 3, &|dir| fs::write(segment(dir, 4), "").unwrap());
+    check("shortened", 5, &|dir| {
         let bytes = fs::read(segment(dir, 4)).unwrap();
         fs::write(segment(dir, 4), &bytes[..bytes.len() - 1]).unwrap();
     });
 }
 
 #[test]
-fn zeros_behind_the_last_record_are_a_torn_end() {
+fn zeros_behind_the_last_record_are_damage() {
     let dir = tempfile::tempdir().unwrap();
     drop(journal_of(dir.path(), 2, &[]));
     let mut bytes = fs::read(segment(dir.path(), 1)).unwrap();
     bytes.extend([0; 5000]);
     fs::write(segment(dir.path(), 1), bytes).unwrap();
     let (_, opened, records) = open(dir.path()).unwrap();
-    assert_eq!((records, opened.torn.unwrap().bytes_cut), (expected(2), 5000));
+    assert_eq!((records, opened.torn, opened.in_doubt), (expected(2), None, true));
+    assert_eq!(fs::read(&opened.damage.unwrap().aside[0]).unwrap(), [0; 5000]);
 }
 
 #[test]
-fn another_format_is_named() {
+fn the_id_is_said_by_the_first_sound_segment() {
     let dir = tempfile::tempdir().unwrap();
-    drop(journal_of(dir.path(), 1, &[]));
-    let mut bytes = fs::read(segment(dir.path(), 1)).unwrap();
+    assert_eq!(peek_id(&dir.path().join("none")).unwrap(), None);
+    drop(journal_of(dir.path(), 3, &[2, 3]));
+    for (first_seq, bytes) in [(1, &[7; 60][..]), (2, &[][..])] {
+        fs::write(segment(dir.path(), first_seq), bytes).unwrap();
+        assert_eq!(peek_id(dir.path()).unwrap(), Some(ID));
+    }
+    fs::write(segment(dir.path(), 3), "").unwrap();
+    assert_eq!(peek_id(dir.path()).unwrap(), None);
+}
+
+#[test]
+fn another_format_is_named_and_nothing_is_set_aside_even_behind_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(journal_of(dir.path(), 2, &[2]));
+    let mut bytes = fs::read(segment(dir.path(), 2)).unwrap();
     bytes[8] = 2;
     let sum = staled::world::digest::blake3(&bytes[..36]);
     bytes[36..52].copy_from_slice(&sum.as_bytes()[..16]);
-    fs::write(segment(dir.path(), 1), bytes).unwrap();
+    fs::write(segment(dir.path(), 2), bytes).unwrap();
     assert!(matches!(open(dir.path()), Err(JournalError::OtherFormat { format: 2, .. })));
+    let first = fs::read(segment(dir.path(), 1)).unwrap();
+    fs::write(segment(dir.path(), 1), &first[..first.len() - 1]).unwrap();
+    assert!(matches!(open(dir.path()), Err(JournalError::OtherFormat { format: 2, .. })));
+    assert_eq!(names(dir.path()), ["00000000000000000001.seg", "00000000000000000002.seg"]);
 }
 
 #[test]

@@ -4,7 +4,9 @@
 
 mod decision_log;
 mod index_damage;
+mod edits;
 mod journal;
+mod journal_damage;
 mod recovery;
 mod syncer;
 

@@ -1,6 +1,7 @@
 //! Group commit.
 
 use staled::store::syncer::{Synced, Syncer, WAITING_MAX, Watched};
+use staled::world::dart::Died;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 fn syncer() -> Syncer {
-    Syncer::start("syncer").unwrap()
+    Syncer::start("syncer", &Died::default()).unwrap()
 }
 
 fn ask(file: &Watched, to: &Sender<Synced>) {

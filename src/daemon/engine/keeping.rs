@@ -8,11 +8,13 @@ use super::super::Fatal;
 use super::super::clock;
 use super::super::folders::Folders;
 use super::super::handle::{Down, Message};
-use super::{Engine, Parts};
+use super::super::log::Log;
+use super::{Engine, Failure, Parts};
 use crate::config::Config;
 use crate::index::Check;
 use crate::index::storage::Trouble;
 use crate::store::{self, Opened, Opening, StoreError};
+use crate::world::dart::Died;
 use crate::world::{Wake, World, WorldError};
 use std::future::Future;
 use std::pin::pin;
@@ -26,12 +28,17 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// An engine that lived so long has not failed for the reason of the one before it.
 const STEADY: Duration = Duration::from_secs(60);
 
+/// Why the first epoch begins.
+pub(in crate::daemon) const STARTED: &str = "the daemon started";
+
 /// What an engine is made from.
 #[derive(Clone)]
 pub(in crate::daemon) struct Making {
     pub(in crate::daemon) folders: Folders,
     pub(in crate::daemon) config: Arc<Config>,
     pub(in crate::daemon) wake: Wake,
+    pub(in crate::daemon) died: Died,
+    pub(in crate::daemon) log: Log,
 }
 
 /// A store and eyes of which an engine can be made.
@@ -66,35 +73,36 @@ impl From<Unmade> for Fatal {
 }
 
 impl Making {
-    /// Opens the store and the eyes. Blocks, for a minute if sled hangs.
-    pub(in crate::daemon) fn make(&self, distrust: Option<&str>) -> Result<Made, Unmade> {
+    /// Opens the store and the eyes, and logs that an epoch begins and why. Blocks, for a minute if sled hangs.
+    pub(in crate::daemon) fn make(&self, why: &str, distrust: Option<&str>) -> Result<Made, Unmade> {
         let epoch = clock::new_epoch();
-        let opened = store::open(&Opening {
+        let opening = Opening {
             state: &self.folders.state,
             new_id: *clock::new_uuid().as_bytes(),
             epoch: &epoch,
             stamp: &clock::file_stamp(),
             distrust,
-        })?;
-        let world =
-            World::start(&self.folders.cookies(), &self.config.world_options(), Arc::clone(&self.wake))?;
+        };
+        let opened = store::open(&opening, &self.died)?;
+        let (cookies, wake) = (self.folders.cookies(), Arc::clone(&self.wake));
+        let world = World::start(&cookies, &self.config.world_options(), wake, &self.died)?;
+        self.say("epoch", &[("epoch", &epoch), ("why", why)]);
+        for what in &opened.healed {
+            tracing::warn!("{what}");
+            self.say("healed", &[("what", what)]);
+        }
         Ok(Made { opened, world, epoch })
     }
 
-    fn begin(&self, parts: Parts, made: Made, why: &str) -> (Engine, Vec<Check>) {
-        let Made { opened: Opened { index, checks, ledger, healed }, world, epoch } = made;
-        let log = parts.log.clone();
-        // A log that takes nothing keeps every decision from being answered. It need not keep the daemon from living.
-        let say = |event: &str, fields: &[(&str, &str)]| {
-            if let Err(error) = log.event(event, fields) {
-                tracing::error!(%error, event, "an event could not be logged");
-            }
-        };
-        say("epoch", &[("epoch", &epoch), ("why", why)]);
-        for what in &healed {
-            tracing::warn!("{what}");
-            say("healed", &[("what", what)]);
+    /// A log that takes nothing keeps every decision from being answered. It need not keep the daemon from living.
+    fn say(&self, event: &str, fields: &[(&str, &str)]) {
+        if let Err(error) = self.log.event(event, fields) {
+            tracing::error!(%error, event, "an event could not be logged");
         }
+    }
+
+    fn begin(&self, parts: Parts, made: Made, why: &str) -> (Engine, Vec<Check>) {
+        let Made { opened: Opened { index, checks, ledger, .. }, world, epoch } = made;
         let engine = Engine::new(index, ledger, world, parts, &self.config);
         engine.push_gap(&epoch, why);
         (engine, checks)
@@ -108,19 +116,25 @@ pub(in crate::daemon) async fn keep(
     down: Down,
     mut made: Option<Made>,
 ) -> Result<(), Fatal> {
-    let mut why = "the daemon started".to_owned();
+    let mut why = STARTED.to_owned();
     let (mut distrust, mut pause) = (None, PAUSE);
     loop {
         let found = match made.take() {
             Some(made) => made,
-            None => match made_again(&making, &mut parts.inbox, &down, distrust.take(), &mut pause).await {
+            None => match made_again(&making, &mut parts.inbox, &down, (&why, distrust.take()), &mut pause)
+                .await
+            {
                 Some(made) => made,
                 None => return Ok(()),
             },
         };
         let begun = Instant::now();
         let (mut engine, checks) = making.begin(parts, found, &why);
-        let Err(failure) = engine.run(checks).await else { return Ok(()) };
+        let failure = match engine.run(checks).await {
+            Ok(()) => return Ok(()),
+            Err(Failure::Died(thread)) => return Err(Fatal::Died(thread)),
+            Err(Failure::Store(failure)) => failure,
+        };
         tracing::error!(%failure, "the store failed, and is opened again");
         down.say(&failure);
         let stopping = engine.stopping;
@@ -144,14 +158,14 @@ async fn made_again(
     making: &Making,
     inbox: &mut UnboundedReceiver<Message>,
     down: &Down,
-    mut distrust: Option<String>,
+    (why, mut distrust): (&str, Option<String>),
     pause: &mut Duration,
 ) -> Option<Made> {
     loop {
         refusing(inbox, tokio::time::sleep(*pause)).await?;
         *pause = (*pause * 2).min(PAUSE_MAX);
-        let (making, doubt) = (making.clone(), distrust.take());
-        let trying = tokio::task::spawn_blocking(move || making.make(doubt.as_deref()));
+        let (making, why, doubt) = (making.clone(), why.to_owned(), distrust.take());
+        let trying = tokio::task::spawn_blocking(move || making.make(&why, doubt.as_deref()));
         match refusing(inbox, trying).await? {
             Ok(Ok(made)) => return Some(made),
             Ok(Err(error)) => {

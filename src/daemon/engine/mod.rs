@@ -12,6 +12,7 @@ mod scrubbing;
 mod waiting;
 
 use super::clock;
+use super::deaths::Deaths;
 use super::handle::{Message, Sight};
 use super::log::Log;
 use super::metrics::Metrics;
@@ -56,6 +57,7 @@ pub(super) struct Engine {
     metrics: Arc<Metrics>,
     log: Log,
     wake: Arc<Notify>,
+    deaths: Deaths,
     inbox: mpsc::UnboundedReceiver<Message>,
     queued: Vec<Waiter>,
     flight: Option<Flight>,
@@ -71,6 +73,20 @@ pub(super) struct Engine {
     failed: Option<StorageError>,
     /// When the journal may be begun anew, after it failed.
     anew_at: Option<Instant>,
+}
+
+/// Why an engine ended that nobody had told to.
+pub(super) enum Failure {
+    /// Its store failed, and may be opened again.
+    Store(StorageError),
+    /// A thread died that it relies on.
+    Died(String),
+}
+
+impl From<StorageError> for Failure {
+    fn from(error: StorageError) -> Self {
+        Self::Store(error)
+    }
 }
 
 /// A store and eyes that are no longer used. Dropping them may block, and sled may panic in it.
@@ -99,6 +115,7 @@ pub(super) struct Parts {
     pub(super) subscribers: Arc<Subscribers>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) wake: Arc<Notify>,
+    pub(super) deaths: Deaths,
     pub(super) inbox: mpsc::UnboundedReceiver<Message>,
     pub(super) health: Health,
 }
@@ -111,7 +128,7 @@ impl Engine {
         parts: Parts,
         config: &Config,
     ) -> Self {
-        let Parts { log, subscribers, metrics, wake, inbox, health } = parts;
+        let Parts { log, subscribers, metrics, wake, deaths, inbox, health } = parts;
         let blind = world.blind().map(ToString::to_string);
         if let Some(why) = &blind {
             tracing::error!(why, "nothing can be watched; tried again");
@@ -126,6 +143,7 @@ impl Engine {
             metrics,
             log,
             wake,
+            deaths,
             inbox,
             queued: Vec::new(),
             flight: None,
@@ -141,8 +159,8 @@ impl Engine {
         }
     }
 
-    /// Lives until told to stop, or until the index fails.
-    pub(super) async fn run(&mut self, checks: Vec<Check>) -> Result<(), StorageError> {
+    /// Lives until told to stop, or until the index fails or a thread dies.
+    pub(super) async fn run(&mut self, checks: Vec<Check>) -> Result<(), Failure> {
         // The watcher was just started, which the world reports as a gap: it is the one that everything is woken in.
         let _ = self.world.take();
         self.world.verify(checks, false);
@@ -160,22 +178,24 @@ impl Engine {
 
     /// What is left of an engine that has ended, apart from its store and its eyes.
     pub(super) fn into_parts(self) -> (Parts, Remains) {
-        let Self { index, ledger, world, health, subscribers, metrics, log, wake, inbox, .. } = self;
-        (
-            Parts { log, subscribers, metrics, wake, inbox, health },
-            Remains { _index: index, _ledger: ledger, _world: world },
-        )
+        let Self { index, ledger, world, health, subscribers, metrics, log, wake, deaths, inbox, .. } = self;
+        let parts = Parts { log, subscribers, metrics, wake, deaths, inbox, health };
+        (parts, Remains { _index: index, _ledger: ledger, _world: world })
     }
 
-    fn turn(&mut self) -> Result<(), StorageError> {
+    fn turn(&mut self) -> Result<(), Failure> {
         let batch = self.world.take();
+        // Asked after the taking: who died before a cookie came back has been told of by now.
+        if let Some(thread) = self.deaths.first() {
+            return Err(Failure::Died(thread.to_owned()));
+        }
         self.absorb(&batch)?;
         self.land(&batch);
         self.drain_inbox();
         self.launch();
         self.release();
         self.expire()?;
-        self.tend_trees()
+        Ok(self.tend_trees()?)
     }
 
     /// Has the folders looked at that are due, and forgets those that no tree has any more.

@@ -47,7 +47,7 @@ pub(super) async fn decide(daemon: &Daemon, ask: Decide, began: Instant) -> Answ
         let why = "this version plans forks and does not provision them; ask again without provision";
         return Err(Refusal::application("fork_unavailable", why));
     }
-    say(daemon, &view, &decision, Beside { supersedes: None, held_by }, began).await
+    say(daemon, &view, &decision, Beside { supersedes: None, refuted: None, held_by }, began).await
 }
 
 /// The view of a session, with everything seen that happened before the request.
@@ -70,6 +70,8 @@ pub(super) async fn seen(
 pub(super) struct Beside<'report> {
     /// The decision that it replaces.
     pub(super) supersedes: Option<&'report str>,
+    /// What failed in use, where that is why it is made.
+    pub(super) refuted: Option<&'report [String]>,
     /// Another live process that holds the session.
     pub(super) held_by: Option<u32>,
 }
@@ -86,6 +88,7 @@ pub(super) async fn say(
         decision: &clock::new_decision(),
         decided_at: clock::now(),
         supersedes: beside.supersedes,
+        refuted: beside.refuted,
         held_by: beside.held_by,
         policy: &daemon.policy(),
         took_us: u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX),

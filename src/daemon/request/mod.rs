@@ -21,6 +21,7 @@ use crate::protocol::refusal::Refusal;
 use crate::protocol::request::{Request, Verb};
 use crate::session::SessionId;
 use crate::store::journal::JournalError;
+use crate::world::dart::fault;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -39,6 +40,7 @@ pub(super) struct Reply {
 /// Answers one line. A notification gets no answer, whatever became of it.
 pub(super) async fn answer(daemon: Arc<Daemon>, line: Vec<u8>) -> Reply {
     let began = Instant::now();
+    fault("handler");
     let request = match Request::parse(&line) {
         Ok(request) => request,
         Err(refusal) => {

@@ -64,6 +64,7 @@ async fn on_overlay(daemon: &Daemon, session: &SessionId) -> Result<usize, Refus
 async fn of_daemon(daemon: &Daemon) -> Answer {
     let deadline = Instant::now() + daemon.config().deadline(None);
     let log_sync = daemon.log.mode().word();
+    let (anchored_in, anchors_lost) = daemon.log.anchored();
     let state = WirePath(daemon.folders.state.clone());
     let subscribers = daemon.subscribers.len();
     let uptime_s = daemon.started.elapsed().as_secs();
@@ -91,6 +92,8 @@ async fn of_daemon(daemon: &Daemon) -> Answer {
             paranoid,
             last_gap: engine.health.last_gap.as_deref(),
             log_sync,
+            anchored_in,
+            anchors_lost,
             confinement: crate::daemon::confine::confinement(),
             state,
             problems,

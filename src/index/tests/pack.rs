@@ -111,5 +111,6 @@ fn everything_stored_survives_packing_and_bad_bytes_are_no_panic() {
         decisions: vec![String::new()],
         open_questions: Vec::new(),
         scratchpad_bytes: u64::MAX,
+        doubted: true,
     });
 }

@@ -219,19 +219,25 @@ fn text(field: &str, told: &str) -> Checked<String> {
 pub fn reference(told: WirePath) -> Checked<PathBuf> {
     match told.0.to_str() {
         Some(text) => not_blank("a source", strip(text)).map(PathBuf::from),
-        None => Ok(told.0),
+        None => public(told.0),
     }
 }
 
-/// A path names a file and cannot be redacted, so private text has no place in it.
 fn public_path(told: WirePath) -> Checked<PathBuf> {
-    match told.0.to_str() {
-        Some(text) if strip(text) != text => {
-            Err(Refusal::invalid_params("a path cannot hold private text: it would have to be kept as it is"))
-        }
-        Some(text) if is_blank(text) => Err(Refusal::invalid_params("a path must not be blank")),
-        _ => Ok(told.0),
+    if told.0.to_str().is_some_and(is_blank) {
+        return Err(Refusal::invalid_params("a path must not be blank"));
     }
+    public(told.0)
+}
+
+/// A path names a file and cannot be redacted, so private text has no place in it, in no spelling.
+fn public(path: PathBuf) -> Checked<PathBuf> {
+    let text = path.to_string_lossy();
+    if strip(&text) != text {
+        let why = "a path cannot hold private text: it would have to be kept as it is";
+        return Err(Refusal::invalid_params(why));
+    }
+    Ok(path)
 }
 
 /// Whatever a report will have to say by itself says something; the gate would refuse the report otherwise.

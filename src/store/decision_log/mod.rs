@@ -14,8 +14,8 @@ mod read;
 mod verify;
 
 pub use line::{NotAReceipt, Receipt};
-pub use read::{READ_BYTES_MAX, last_line_where, read};
-pub use verify::{Outcome, Verdict, verify, verify_files};
+pub use read::{Extent, Placed, READ_BYTES_MAX, each_line, last_line_where, read};
+pub use verify::{Outcome, Verdict, id_at, verify, verify_files};
 
 use super::whole;
 use std::ffi::OsString;

@@ -2,7 +2,7 @@
 //!
 //! Absent: any judgement. Lines that cannot be taken apart are passed over; [`verify`](super::verify()) is the judge.
 
-use super::files::{self, Part};
+use super::files::{self, Part, Positioned};
 use super::{LINE_BYTES_MAX, backward, line};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -91,6 +91,48 @@ pub(super) fn parts(path: &Path, named: &[PathBuf]) -> io::Result<Vec<Part>> {
         return Err(io::Error::new(io::ErrorKind::NotFound, text));
     }
     Ok(parts)
+}
+
+/// One line of a log, and where it stands.
+#[derive(Debug)]
+pub struct Placed<'line> {
+    /// Its file.
+    pub file: &'line Path,
+    /// Its number in the file, counted from 1.
+    pub line: u64,
+    /// Its text; `None` where that is not UTF-8.
+    pub text: Option<&'line str>,
+}
+
+/// How much was read, and what was not.
+#[derive(Debug, Default)]
+pub struct Extent {
+    /// How many files.
+    pub files: usize,
+    /// Files that end in the middle of a line.
+    pub torn: Vec<PathBuf>,
+}
+
+/// Calls `each` for every whole line of these files, or when none is named of all files of the log that is written to at
+/// `path`, oldest first. One line is in memory at a time.
+pub fn each_line(path: &Path, named: &[PathBuf], mut each: impl FnMut(Placed<'_>)) -> io::Result<Extent> {
+    let mut extent = Extent::default();
+    for part in parts(path, named)? {
+        let file = part.file()?;
+        let len = file.metadata()?.len();
+        let mut reader = BufReader::with_capacity(64 * 1024, Positioned::new(&file, len));
+        let (mut line, mut bytes) = (0, 0);
+        while let Some(text) = next_line(&mut reader)? {
+            line += 1;
+            bytes += text.len() as u64 + 1;
+            each(Placed { file: &part.path, line, text: std::str::from_utf8(&text).ok() });
+        }
+        extent.files += 1;
+        if bytes < len {
+            extent.torn.push(part.path.clone());
+        }
+    }
+    Ok(extent)
 }
 
 fn text_after(line: Vec<u8>, after: u64) -> Option<String> {

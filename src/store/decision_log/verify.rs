@@ -44,12 +44,21 @@ pub enum Outcome {
         at_byte: u64,
         /// What is wrong, as the rest of a sentence.
         why: String,
+        /// The receipt that is not in the chain, where that is what is wrong.
+        receipt: Option<Receipt>,
     },
     /// Every whole line is good, and a file ends in the middle of another.
     TornTail {
         /// Where the torn line starts.
         at_byte: u64,
     },
+}
+
+/// Hash of the first line of the chain that is written to at `path`, by which anchors know the log.
+pub fn id_at(path: &Path) -> io::Result<Option<String>> {
+    let parts = parts(path, &[])?;
+    let first = parts.first().map(|part| super::files::first_line(&part.file()?)).transpose()?;
+    Ok(first.flatten().and_then(|line| line::id(&line)))
 }
 
 /// Checks one file of the log.
@@ -70,6 +79,18 @@ pub fn verify_files(path: &Path, named: &[PathBuf], receipts: &[Receipt]) -> io:
     Ok(chain.end())
 }
 
+/// What breaks a chain.
+struct Fault {
+    why: String,
+    receipt: Option<Receipt>,
+}
+
+impl<T: Into<String>> From<T> for Fault {
+    fn from(why: T) -> Self {
+        Self { why: why.into(), receipt: None }
+    }
+}
+
 #[derive(Default)]
 struct Chain {
     /// By their numbers; those met are passed.
@@ -88,7 +109,7 @@ struct Chain {
 }
 
 impl Chain {
-    fn take_file(&mut self, part: &Part) -> io::Result<Result<(), String>> {
+    fn take_file(&mut self, part: &Part) -> io::Result<Result<(), Fault>> {
         self.files += 1;
         self.file.clone_from(&part.path);
         (self.lines_here, self.at_byte) = (0, 0);
@@ -100,7 +121,7 @@ impl Chain {
                 Ok(Some(line)) => line,
                 Ok(None) => break,
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                    return Ok(Err("it is longer than any line of a decision log".to_owned()));
+                    return Ok(Err("it is longer than any line of a decision log".into()));
                 }
                 Err(error) => return Err(error),
             };
@@ -114,7 +135,7 @@ impl Chain {
         Ok(Ok(()))
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<(), String> {
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         let link = line::check(bytes)?;
         match &self.last {
             Some(last) if self.lines_here > 0 => follows(&link, last)?,
@@ -130,9 +151,9 @@ impl Chain {
         Ok(())
     }
 
-    fn begin(&mut self, bytes: &[u8], link: &Link) -> Result<(), String> {
+    fn begin(&mut self, bytes: &[u8], link: &Link) -> Result<(), Fault> {
         if !line::may_open_a_file(bytes, link) {
-            return Err(format!("the file starts with line {} of the chain", link.seq));
+            return Err(format!("the file starts with line {} of the chain", link.seq).into());
         }
         let follows = link.follows();
         self.met = self.receipts.partition_point(|receipt| receipt.seq < follows.seq);
@@ -143,10 +164,11 @@ impl Chain {
         Ok(())
     }
 
-    fn anchor(&mut self, standing: &Receipt) -> Result<(), String> {
+    fn anchor(&mut self, standing: &Receipt) -> Result<(), Fault> {
         while let Some(receipt) = self.receipts.get(self.met).filter(|receipt| receipt.seq == standing.seq) {
             if receipt != standing {
-                return Err(format!("the receipt for seq {} names another line", receipt.seq));
+                let why = format!("the receipt for seq {} names another line", receipt.seq);
+                return Err(Fault { why, receipt: Some(receipt.clone()) });
             }
             self.anchored = true;
             self.met += 1;
@@ -157,7 +179,8 @@ impl Chain {
     fn end(self) -> Verdict {
         if let Some(receipt) = self.receipts.get(self.met) {
             let why = format!("no line has seq {}, for which there is a receipt", receipt.seq);
-            return self.broken(why);
+            let receipt = Some(receipt.clone());
+            return self.broken(Fault { why, receipt });
         }
         let anchored = self.anchored;
         match self.torn.clone() {
@@ -166,9 +189,9 @@ impl Chain {
         }
     }
 
-    fn broken(self, why: String) -> Verdict {
+    fn broken(self, Fault { why, receipt }: Fault) -> Verdict {
         let (line, at_byte) = (self.lines_here + 1, self.at_byte);
-        self.verdict(Outcome::Broken { line, at_byte, why })
+        self.verdict(Outcome::Broken { line, at_byte, why, receipt })
     }
 
     fn verdict(self, outcome: Outcome) -> Verdict {

@@ -17,7 +17,7 @@ pub enum JournalError {
         /// What the system said.
         source: io::Error,
     },
-    /// Something other than the last record is not what was written. Nothing was changed.
+    /// Records that were written cannot be read back. Opening heals this; after a failed sync it is final.
     #[error("the journal is damaged: {} at byte {at_byte}: {why}", segment.display())]
     Damaged {
         /// The segment file.

@@ -1,20 +1,23 @@
 //! The journal: the truth for everything that cannot be recomputed, as checksummed records in append-only segments.
 //!
-//! Promise: what was appended and then synced is replayed, in order, byte for byte, or opening fails and says where the
-//! damage is. A crash in the middle of an append costs that record only, and the cut bytes are kept beside the segment.
+//! Promise: what was appended and then synced is replayed, in order, byte for byte, up to the first damage, if there is any:
+//! from there on everything is set aside, and the journal says that it is in doubt until its owner has taken note. A crash in the middle of an append costs that record only, and the cut bytes are kept beside the segment.
 //! After a failed append the journal stands exactly as before it, or takes nothing more.
 //!
 //! Absent: what a payload means; syncing what was appended (the [`Syncer`](super::syncer::Syncer) does, on
 //! [`Journal::file`]); a lock against a second daemon; and any removal of old records.
 
+mod damage;
 mod error;
 mod replay;
 mod segment;
 
+pub use damage::Damage;
 pub use error::JournalError;
 pub use replay::Each;
 
 use super::whole;
+use replay::Replayed;
 use segment::{HEADER_LEN, Header, RECORD_HEAD_LEN, Reader};
 use std::fs::{DirBuilder, File};
 use std::io::Write;
@@ -54,6 +57,11 @@ pub struct Opened {
     pub last_seq: u64,
     /// The end that was cut off, if it was torn.
     pub torn: Option<Torn>,
+    /// Damage that was found, and what was given up for it.
+    pub damage: Option<Damage>,
+    /// Records may be lost, now or since an earlier opening: to be said in the journal itself, and then
+    /// [settled](Journal::settle_doubt).
+    pub in_doubt: bool,
 }
 
 /// A torn end: it is now in a file beside the segment, and no longer in it.
@@ -77,14 +85,16 @@ impl Journal {
         if segments.is_empty() {
             let path = segment::path_of(dir, 1);
             let aside = segment::make_aside(&path, Header { id: new_id, first_seq: 1 }, |_| Ok(()))?;
-            replay::put_in_place(&aside, &path)?;
+            damage::put_in_place(&aside, &path)?;
             segments.push(1);
         }
         let state = replay::replay(dir, &segments, new_id, each)?;
         let path = segment::path_of(dir, state.first_seq);
         let file = segment::open_to_append(&path)?;
         file.sync_data().map_err(|source| JournalError::io("sync", &path, source))?;
-        let opened = Opened { id: state.id, last_seq: state.last_seq, torn: state.torn };
+        let in_doubt = damage::is_in_doubt(dir)?;
+        let Replayed { id, last_seq, torn, damage, .. } = state;
+        let opened = Opened { id, last_seq, torn, damage, in_doubt };
         let journal = Self {
             dir: dir.to_owned(),
             id: state.id,
@@ -153,6 +163,17 @@ impl Journal {
         self.begin_segment(synced_seq.saturating_add(1).clamp(self.first_seq, self.last_seq + 1))
     }
 
+    /// Records may be lost that the caller knows of: every opening says so from now on, whatever happens to this process.
+    pub fn put_in_doubt(&self) -> Result<(), JournalError> {
+        damage::put_in_doubt(&self.dir)
+    }
+
+    /// The doubt stands in a record: syncs it, and no later opening says it again.
+    pub fn settle_doubt(&mut self) -> Result<(), JournalError> {
+        self.file.sync_data().map_err(|source| JournalError::io("sync", &self.path, source))?;
+        damage::end_doubt(&self.dir)
+    }
+
     /// A second handle on the current segment, for the syncer. It is opened on its own, because the kernel reports a
     /// sync error once to each open file: neither [`roll`](Self::roll) nor the syncer hides one from the other.
     pub fn file(&self) -> Result<File, JournalError> {
@@ -214,7 +235,7 @@ impl Journal {
         })?;
         // From here on the new segment may be the last one on disk. Records appended to this one would be lost.
         self.poisoned = Some("the segment that follows it could not be finished".to_owned());
-        replay::put_in_place(&aside, &path)?;
+        damage::put_in_place(&aside, &path)?;
         self.file = segment::open_to_append(&path)?;
         (self.path, self.first_seq, self.end, self.poisoned) = (path, first_seq, end, None);
         Ok(())
@@ -252,11 +273,17 @@ fn create_dir(dir: &Path) -> Result<(), JournalError> {
     whole::sync_folder_of(dir).map_err(failed)
 }
 
-/// The id of the journal in this folder, if there is one: a segment that says so.
+/// The id of the journal in this folder, if there is one: the first segment whose header is sound says so.
 pub fn peek_id(dir: &Path) -> Result<Option<[u8; 16]>, JournalError> {
     if !dir.exists() {
         return Ok(None);
     }
-    let Some(first) = segment::list(dir)?.into_iter().next() else { return Ok(None) };
-    Ok(segment::Reader::open(&segment::path_of(dir, first))?.map(|(header, _)| header.id))
+    for first_seq in segment::list(dir)? {
+        match Reader::open(&segment::path_of(dir, first_seq)) {
+            Ok(Some((header, _))) => return Ok(Some(header.id)),
+            Ok(None) | Err(JournalError::Damaged { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
 }

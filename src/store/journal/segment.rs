@@ -78,6 +78,15 @@ fn decode_record(bytes: &[u8]) -> Option<u64> {
     (len <= PAYLOAD_MAX && checksum(&body) == head[12..]).then_some(u64_at(head, 4))
 }
 
+/// Whether `tail` is the beginning of the record `expected`, without its end. One whose length alone was altered is not:
+/// its checksum still knows it.
+pub(super) fn ends_short(tail: &[u8], expected: u64) -> bool {
+    let Some((head, rest)) = tail.split_at_checked(RECORD_HEAD_LEN) else { return true };
+    let len = u32_at(head, 0) as usize;
+    let whole = || checksum(&[&head[4..12], rest].concat()) == head[12..];
+    (rest.len() + 1..=PAYLOAD_MAX).contains(&len) && u64_at(head, 4) == expected && !whole()
+}
+
 /// Whether a whole, unaltered record with a seq of at least `expected` stands anywhere behind the start of `tail`.
 pub(super) fn holds_a_record_behind(tail: &[u8], expected: u64) -> bool {
     let most = expected.saturating_add((tail.len() / RECORD_HEAD_LEN) as u64);

@@ -1,0 +1,152 @@
+//! What is done about a journal that is not what was written: what stands before the damage is kept, all else set aside.
+//!
+//! Promise: no byte is destroyed. What is cut, and every segment behind it, stands beside the journal under a name of
+//! its own. Before the first of them moves, the journal is marked as in doubt, on disk: an end that comes between
+//! leaves a journal that looks whole and is not, and only the mark still says so. The mark stays until
+//! [`Journal::settle_doubt`](super::Journal::settle_doubt), when the journal itself says it.
+
+use super::JournalError;
+use super::replay::Replayed;
+use super::segment::{self, HEADER_LEN, Header, Reader};
+use crate::store::whole;
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Damage that was found, and healed by giving up what stood behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The segment that is not what was written.
+    pub segment: PathBuf,
+    /// Where in it the damage begins.
+    pub at_byte: u64,
+    /// What is wrong there.
+    pub why: String,
+    /// Where the bytes are now: the rest of the segment and the segments behind it.
+    pub aside: Vec<PathBuf>,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { segment, at_byte, why, aside } = self;
+        write!(f, "the journal was damaged: {} at byte {at_byte}: {why}; ", segment.display())?;
+        match &aside[..] {
+            [] => f.write_str("nothing stood behind it"),
+            [one] => write!(f, "what stood there was set aside as {}", one.display()),
+            [first, rest @ ..] => {
+                write!(f, "what stood there was set aside as {} and {} more", first.display(), rest.len())
+            }
+        }
+    }
+}
+
+/// Ends the journal at the end of `state`: the first of `segments` is damaged there, the others follow it.
+pub(super) fn heal(
+    dir: &Path,
+    segments: &[u64],
+    state: &mut Replayed,
+    (damaged, at_byte, why): (PathBuf, u64, String),
+) -> Result<Damage, JournalError> {
+    // Segments of a later version are no damage: going back to an older program throws nothing away.
+    for &first_seq in segments {
+        let opened = Reader::open(&segment::path_of(dir, first_seq));
+        if let Err(error @ JournalError::OtherFormat { .. }) = opened {
+            return Err(error);
+        }
+    }
+    put_in_doubt(dir)?;
+    let mut aside = Vec::new();
+    let kept = segment::path_of(dir, state.first_seq);
+    let given_up = segments.iter().map(|&first_seq| segment::path_of(dir, first_seq));
+    let given_up = given_up.filter(|path| state.last_seq == 0 && at_byte == 0 || *path != kept);
+    for path in given_up.collect::<Vec<_>>().iter().rev() {
+        aside.insert(0, move_aside(path)?);
+    }
+    if kept.exists() {
+        let cut = cut(&kept, state.end, "damaged")?;
+        aside.splice(0..0, cut);
+    } else {
+        let header = Header { id: state.id, first_seq: state.first_seq };
+        let made = segment::make_aside(&kept, header, |_| Ok(()))?;
+        put_in_place(&made, &kept)?;
+        state.end = HEADER_LEN;
+    }
+    Ok(Damage { segment: damaged, at_byte, why, aside })
+}
+
+const MARK: &str = "in-doubt";
+
+/// Marks the journal: records that it held are lost.
+pub(super) fn put_in_doubt(dir: &Path) -> Result<(), JournalError> {
+    let path = dir.join(MARK);
+    let failed = |source| JournalError::io("create", &path, source);
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+    segment::sync_dir(dir)
+}
+
+/// Whether the journal is marked.
+pub(super) fn is_in_doubt(dir: &Path) -> Result<bool, JournalError> {
+    let path = dir.join(MARK);
+    path.try_exists().map_err(|source| JournalError::io("look for", &path, source))
+}
+
+/// Takes the mark away.
+pub(super) fn end_doubt(dir: &Path) -> Result<(), JournalError> {
+    segment::remove(&dir.join(MARK))?;
+    segment::sync_dir(dir)
+}
+
+/// Copies what stands behind `at_byte` to `<segment>.<what>-<len>` and cuts it off; `None` when nothing does.
+pub(super) fn cut(segment: &Path, at_byte: u64, what: &str) -> Result<Option<PathBuf>, JournalError> {
+    let failed = |doing, source| JournalError::io(doing, segment, source);
+    let mut file = OpenOptions::new().read(true).write(true).open(segment).map_err(|e| failed("open", e))?;
+    let len = file.metadata().map_err(|source| failed("read", source))?.len().saturating_sub(at_byte);
+    if len == 0 {
+        return Ok(None);
+    }
+    let (path, mut aside) = new_beside(segment, &format!("{what}-{len}"))
+        .map_err(|source| failed("keep aside the end of", source))?;
+    file.seek(SeekFrom::Start(at_byte))
+        .and_then(|_| io::copy(&mut file, &mut aside))
+        .and_then(|_| aside.sync_all())
+        .and_then(|()| whole::sync_folder_of(segment))
+        .map_err(|source| JournalError::io("keep the end of a segment in", &path, source))?;
+    file.set_len(at_byte)
+        .and_then(|()| file.sync_all())
+        .map_err(|source| failed("cut the end of", source))?;
+    Ok(Some(path))
+}
+
+/// A new file beside the segment, with a number behind its name when that is taken.
+fn new_beside(segment: &Path, ending: &str) -> io::Result<(PathBuf, File)> {
+    let base = format!("{}.{ending}", segment.display());
+    let mut path = PathBuf::from(&base);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let mut times = 1;
+    loop {
+        match options.open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => times += 1,
+            opened => return Ok((path, opened?)),
+        }
+        path = PathBuf::from(format!("{base}-{times}"));
+    }
+}
+
+fn move_aside(segment: &Path) -> Result<PathBuf, JournalError> {
+    let failed = |source| JournalError::io("set aside", segment, source);
+    // The empty file holds the name, so that what was set aside earlier is never written over.
+    let (path, _) = new_beside(segment, "damaged").map_err(failed)?;
+    fs::rename(segment, &path).and_then(|()| whole::sync_folder_of(segment)).map_err(failed)?;
+    Ok(path)
+}
+
+/// Gives a segment made aside its name, for good.
+pub(super) fn put_in_place(aside: &Path, path: &Path) -> Result<(), JournalError> {
+    fs::rename(aside, path)
+        .and_then(|()| whole::sync_folder_of(path))
+        .map_err(|source| JournalError::io("put in place", path, source))
+}

@@ -1,0 +1,227 @@
+//! The real daemon, killed or failed at a system call of our choice by strace: what was answered is there.
+//!
+//! `STALED_POINTS` is the number of crash points, 60 unless it says otherwise; they are spread over the whole life of a
+//! daemon, from its first write to the last of its shutdown.
+
+use crate::harness::{Daemon, PATIENCE, Place, ask, digest, file, wait_until};
+use serde_json::{Value, json};
+use staled::client::{Client, ClientError};
+use staled::daemon::Folders;
+use staled::store::decision_log::{Outcome, Receipt, verify_files};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+/// The calls by which something gets onto a disk, or a name of it changes.
+const CALLS: &str = "write,pwrite64,fsync,fdatasync,sync_file_range,ftruncate,rename,renameat,renameat2,link,linkat,\
+                     unlink,unlinkat,mkdir,mkdirat";
+
+/// About as many calls as the busiest thread of the daemon makes in the script.
+const CALLS_MAX: usize = 80;
+
+struct Traced(Child);
+
+impl Traced {
+    /// `None` (said once) where there is no strace, or it may not trace.
+    fn start(place: &Place, inject: &[String]) -> Option<Self> {
+        let folders = Folders::below(&place.home);
+        let config = place.home.with_file_name("config.toml");
+        // Rotation is part of the life.
+        std::fs::write(&config, "[log]\nfile_bytes_max = 4096\n").expect("a file");
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq", "-o", "/dev/null"]).args(inject).arg(env!("CARGO_BIN_EXE_staled"));
+        command.arg("serve").arg("--state").arg(&folders.state).arg("--runtime").arg(&folders.runtime);
+        command.arg("--config").arg(config).current_dir(&place.root);
+        command
+            .env_clear()
+            .env("HOME", &place.home)
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        match command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
+            Ok(child) => Some(Self(child)),
+            Err(error) => {
+                say(&format!(
+                    "skipped: strace does not run ({error}), so the daemon is not killed at its calls"
+                ));
+                None
+            }
+        }
+    }
+
+    /// A client, or none when the daemon is gone before it serves.
+    fn client(&mut self, socket: &Path) -> Option<Client> {
+        let begun = Instant::now();
+        loop {
+            if let Ok(client) = Client::connect(socket) {
+                return Some(client);
+            }
+            if self.0.try_wait().expect("a child").is_some() {
+                return None;
+            }
+            assert!(begun.elapsed() < PATIENCE, "it neither serves nor ends");
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+/// What was answered: sessions with what each file was seen as, and the receipts of decisions. `open` is the session whose
+/// last request was not answered, and may be either way.
+#[derive(Default)]
+struct Answered {
+    sessions: BTreeMap<String, BTreeMap<String, &'static str>>,
+    receipts: Vec<Receipt>,
+    open: Option<String>,
+}
+
+/// One life: registrations, acknowledgements, drops and decisions, and a shutdown at its end. True when it got so far.
+fn live(place: &Place, client: &mut Client, answered: &mut Answered) -> bool {
+    for number in 0..9 {
+        let name = format!("s{number}");
+        let results = json!([file("a", "1"), file("b", ["0", "1"][number % 2])]);
+        let context = json!({ "session": name, "root": place.root, "results": results });
+        let seen = BTreeMap::from([("a".to_owned(), "1"), ("b".to_owned(), ["0", "1"][number % 2])]);
+        answered.open = Some(name.clone());
+        if client.ask("context.register", &context).is_err() {
+            return false;
+        }
+        answered.sessions.insert(name.clone(), seen);
+        let (method, params) = match number % 3 {
+            0 => ("touch_ack", json!({ "session": name, "path": "b", "digest": digest("1") })),
+            1 => ("context.drop", json!({ "session": name })),
+            _ => ("decide", json!({ "session": name })),
+        };
+        let Ok(answer) = client.ask(method, &params) else { return false };
+        match number % 3 {
+            0 => drop(answered.sessions.get_mut(&name).expect("registered").insert("b".to_owned(), "1")),
+            1 => drop(answered.sessions.remove(&name)),
+            _ => {
+                let report: Value = serde_json::from_str(&answer).expect("JSON");
+                let receipt = &report["receipt"];
+                let (seq, hash) = (receipt["seq"].as_u64(), receipt["hash"].as_str());
+                answered
+                    .receipts
+                    .push(format!("{}:{}", seq.expect("a seq"), hash.expect("a hash")).parse().expect("one"));
+            }
+        }
+    }
+    answered.open = None;
+    client.ask("shutdown", &json!({})).is_ok()
+}
+
+fn assert_kept(place: &Place, answered: &Answered, point: &str) {
+    let daemon = Daemon::start(&place.home);
+    let client = &mut daemon.client();
+    for (name, seen) in answered.sessions.iter().filter(|(name, _)| answered.open.as_ref() != Some(name)) {
+        let report = ask(client, "decide", &json!({ "session": name }));
+        let expected = if seen.values().all(|seen| *seen == "1") { "resume" } else { "fresh" };
+        assert_eq!(report["transition"], expected, "{name} after {point}: {report}");
+        assert_eq!(report["counts"]["results"], 2, "{name} after {point}");
+    }
+    for number in (0..9).filter(|number| number % 3 == 1) {
+        let name = format!("s{number}");
+        if !answered.sessions.contains_key(&name) && answered.open.as_ref() != Some(&name) {
+            let asked = client.ask("decide", &json!({ "session": name }));
+            assert!(matches!(asked, Err(ClientError::Refused(_))), "{name} after {point}: {asked:?}");
+        }
+    }
+    daemon.stop();
+    let log = Folders::below(&place.home).state.join("decisions.jsonl");
+    let verdict = verify_files(&log, &[], &answered.receipts).expect("a log");
+    let whole = matches!(verdict.outcome, Outcome::Verified { .. });
+    assert!(whole, "after {point}: {verdict:?}, receipts {:?}", answered.receipts);
+}
+
+#[test]
+fn a_daemon_killed_at_any_call_has_kept_what_it_answered() {
+    let points: usize = std::env::var("STALED_POINTS").map_or(60, |text| text.parse().expect("a number"));
+    let (mut killed, mut lived) = (0, 0);
+    for point in 0..points {
+        // The first calls one by one, for a start is where most can go wrong; then spread over the rest.
+        let early = points / 2;
+        let at = if point < early {
+            point + 1
+        } else {
+            early + (point - early) * (CALLS_MAX - early) / (points - early)
+        };
+        let place = Place::new();
+        ["a", "b"].iter().for_each(|name| place.write(name, "1"));
+        let inject = [format!("-etrace={CALLS}"), format!("-einject={CALLS}:signal=SIGKILL:when={at}")];
+        let Some(mut traced) = Traced::start(&place, &inject) else { return };
+        let mut answered = Answered::default();
+        let whole = traced
+            .client(&Folders::below(&place.home).socket)
+            .is_some_and(|mut client| live(&place, &mut client, &mut answered));
+        wait_until("it is gone", || traced.0.try_wait().expect("a child").is_some());
+        let died = traced.0.wait().expect("a status").code() != Some(0);
+        killed += usize::from(died);
+        if point % 2 == 1 {
+            // Everything has to be in the journal; the index alone could hide what is not.
+            let _ = std::fs::remove_dir_all(place.home.join("state/index"));
+        }
+        lived += usize::from(whole);
+        assert_kept(&place, &answered, &format!("call {at} (answered {} sessions)", answered.sessions.len()));
+    }
+    say(&format!(
+        "killed at {killed} of {points} points, {lived} of them in or behind the shutdown: nothing lost"
+    ));
+    assert!(killed * 2 > points, "the kills missed");
+}
+
+/// `fdatasync` of the journal fails once: whoever waited is told, and the journal goes on in a new segment.
+#[test]
+fn a_journal_that_could_not_be_synced_goes_on_in_a_new_segment() {
+    let place = Place::new();
+    ["a", "b"].iter().for_each(|name| place.write(name, "1"));
+    let folders = Folders::below(&place.home);
+    let segment = folders.state.join("journal/00000000000000000001.seg");
+    let trace = ["-etrace=fdatasync".to_owned(), "-P".to_owned(), segment.display().to_string()];
+    // The first is the start's own, on another thread; then one for each registration.
+    let inject = ["-einject=fdatasync:error=EIO:when=3".to_owned()];
+    let Some(mut traced) = Traced::start(&place, &[&trace[..], &inject[..]].concat()) else { return };
+    let mut client = traced.client(&folders.socket).expect("it serves");
+    let (mut kept, mut refused) = (Vec::new(), 0);
+    for number in 0..8 {
+        let name = format!("s{number}");
+        let context =
+            json!({ "session": name, "root": place.root, "results": [file("a", "1"), file("b", "1")] });
+        match client.ask("context.register", &context) {
+            Ok(_) => kept.push(name),
+            Err(ClientError::Refused(refusal)) => {
+                assert_eq!(refusal.word(), Some("store_failed"), "{refusal}");
+                refused += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+        wait_until("the journal takes and decides again", || {
+            client
+                .ask("decide", &json!({ "session": "s0" }))
+                .is_ok_and(|report| report.contains("\"resume\""))
+        });
+    }
+    assert_eq!((kept.len(), refused), (7, 1), "{kept:?}");
+    let health: Value =
+        serde_json::from_str(&client.ask("status", &json!({})).expect("a status")).expect("JSON");
+    assert_eq!(health["problems"], json!([]), "{health}");
+    assert_eq!(health["gaps"], 1, "everything was looked at again: {health}");
+    client.ask("shutdown", &json!({})).expect("an answer");
+    wait_until("it is gone", || traced.0.try_wait().expect("a child").is_some());
+    let segments = std::fs::read_dir(folders.state.join("journal")).expect("a folder").count();
+    assert_eq!(segments, 2);
+    let daemon = Daemon::start(&place.home);
+    for name in &kept {
+        assert_eq!(daemon.ask("decide", &json!({ "session": name }))["transition"], "resume", "{name}");
+    }
+    daemon.stop();
+}

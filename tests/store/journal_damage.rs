@@ -1,0 +1,225 @@
+//! Whatever happens to the files of the journal: the store opens, keeps what stands before the damage, and believes
+//! nothing that a lost record may have changed.
+//!
+//! The number of trials is `STALED_TRIALS`, 60 unless it says otherwise.
+
+use super::index_damage::{Files, fill, read, told, write_back};
+use super::say;
+use crate::harness::{Daemon, Place, file};
+use serde_json::{Value, json};
+use staled::store::journal::{Journal, peek_id};
+use staled::store::{self, Opening};
+use staled::world::dart::Died;
+use std::collections::BTreeMap;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+const HEADER_LEN: usize = 52;
+const RECORD_HEAD_LEN: usize = 28;
+
+type Told = BTreeMap<String, Vec<String>>;
+
+/// One record as it stands undamaged: in which segment, where it ends there, and whose it is.
+struct Stand {
+    segment: PathBuf,
+    end: usize,
+    session: String,
+}
+
+fn open(state: &Path, trial: usize) -> store::Opened {
+    let stamp = format!("trial-{trial}");
+    store::open(
+        &Opening { state, new_id: [9; 16], epoch: "epoch", stamp: &stamp, distrust: None },
+        &Died::default(),
+    )
+    .unwrap()
+}
+
+fn session_of(payload: &[u8]) -> String {
+    let record: Value = serde_json::from_slice(payload).unwrap();
+    let (kind, said) = record.as_object().unwrap().iter().next().unwrap();
+    let said = if kind == "told" { &said["context"] } else { said };
+    said["session"].as_str().unwrap().to_owned()
+}
+
+/// Writes the journal again in several segments, and tells where every record stands.
+fn in_segments(folder: &Path, random: &mut fastrand::Rng) -> Vec<Stand> {
+    let id = peek_id(folder).unwrap().unwrap();
+    let mut payloads = Vec::new();
+    let mut keep = |_, payload: &[u8]| {
+        payloads.push(payload.to_vec());
+        Ok(())
+    };
+    drop(Journal::open(folder, id, &mut keep).unwrap());
+    fs::remove_dir_all(folder).unwrap();
+    let (mut journal, _) = Journal::open(folder, id, &mut |_, _| Ok(())).unwrap();
+    let mut end = HEADER_LEN;
+    let mut stands = Vec::new();
+    for payload in payloads {
+        if random.u8(..12) == 0 && end > HEADER_LEN {
+            journal.roll().unwrap();
+            end = HEADER_LEN;
+        }
+        journal.append(&payload).unwrap();
+        end += RECORD_HEAD_LEN + payload.len();
+        let segment = folder.join(format!("{:020}.seg", journal.first_seq()));
+        stands.push(Stand { segment, end, session: session_of(&payload) });
+    }
+    stands
+}
+
+/// How many records stand before the first byte that is not what was written.
+fn sound(stands: &[Stand], before: &Files) -> usize {
+    let differs = |segment: &PathBuf| {
+        let (was, is) = (&before[segment], fs::read(segment).unwrap_or_default());
+        let differs = was.iter().zip(&is).position(|(was, is)| was != is);
+        differs.unwrap_or(was.len().min(is.len()))
+    };
+    stands.iter().position(|stand| stand.end > differs(&stand.segment)).unwrap_or(stands.len())
+}
+
+fn damage(journal: &Path, random: &mut fastrand::Rng) -> &'static str {
+    let mut files = Files::new();
+    read(journal, &mut files);
+    let (path, mut bytes) =
+        files.into_iter().nth(random.usize(..fs::read_dir(journal).unwrap().count())).unwrap();
+    let at = random.usize(..bytes.len());
+    let what = match random.u8(..6) {
+        0 | 1 => {
+            bytes[at] ^= 1 << random.u8(..8);
+            "a flipped bit"
+        }
+        2 => {
+            bytes.truncate(at);
+            "a file cut short"
+        }
+        3 => {
+            let end = (at + random.usize(1..4096)).min(bytes.len());
+            bytes[at..end].fill(0);
+            "a block of zeros"
+        }
+        4 => {
+            bytes.extend((0..random.usize(1..500)).map(|_| random.u8(..)));
+            "garbage behind the end"
+        }
+        _ => {
+            fs::remove_file(path).unwrap();
+            return "a segment deleted";
+        }
+    };
+    fs::write(path, bytes).unwrap();
+    what
+}
+
+fn is_doubted(lines: &[String]) -> bool {
+    lines[0].contains("doubted: true")
+}
+
+fn without_doubt(lines: &[String]) -> Vec<String> {
+    lines.iter().map(|line| line.replace("doubted: true", "doubted: false")).collect()
+}
+
+/// Judges what a damaged journal left, against what was told and which records were lost.
+fn check(truth: &Told, after: &Told, stands: &[Stand], kept: usize, again: &str) {
+    for (session, lines) in after {
+        let same = truth.get(session).is_some_and(|truth| *truth == without_doubt(lines));
+        assert!(same || is_doubted(lines), "{session} is believed and is not what was told: {again}");
+        assert!(
+            kept == stands.len() || is_doubted(lines),
+            "{session} is believed without its journal: {again}"
+        );
+    }
+    let lost = |session: &str| stands[kept..].iter().any(|stand| stand.session == session);
+    for (session, lines) in truth.iter().filter(|(session, _)| !lost(session)) {
+        let after = after.get(session).map(|lines| without_doubt(lines));
+        assert_eq!(after.as_ref(), Some(lines), "{session} stood before the damage: {again}");
+    }
+}
+
+#[test]
+fn a_damaged_journal_opens_and_believes_nothing_that_it_may_have_lost() {
+    let trials: usize = std::env::var("STALED_TRIALS").map_or(60, |text| text.parse().expect("a number"));
+    let place = Place::new();
+    let daemon = Daemon::start(&place.home);
+    fill(&place, &daemon);
+    daemon.stop();
+    let state = place.home.join("state");
+    let seed = std::env::var("STALED_SEED").map_or_else(|_| fastrand::u64(..), |text| text.parse().unwrap());
+    let mut random = fastrand::Rng::with_seed(seed);
+    let stands = in_segments(&state.join("journal"), &mut random);
+    let truth = told(&open(&state, 0).index);
+    let mut files = Files::new();
+    read(&state.join("index"), &mut files);
+    read(&state.join("journal"), &mut files);
+    let (mut doubts, mut records_lost) = (0, 0);
+    for trial in 1..=trials {
+        write_back(&state, &files);
+        let what = damage(&state.join("journal"), &mut random);
+        let again = format!("trial {trial}, {what}; again with STALED_SEED={seed}");
+        let kept = sound(&stands, &files);
+        let opened = catch_unwind(AssertUnwindSafe(|| {
+            let opened = open(&state, trial);
+            (told(&opened.index), opened.healed)
+        }));
+        let (after, healed) = opened.unwrap_or_else(|_| panic!("it did not open: {again}"));
+        check(&truth, &after, &stands, kept, &again);
+        let twice = open(&state, trial);
+        assert_eq!((told(&twice.index), &twice.healed[..]), (after, &[][..]), "the second time: {again}");
+        doubts += usize::from(healed.iter().any(|line| line.contains("in doubt")));
+        records_lost += stands.len() - kept;
+    }
+    say(&format!("{trials} damages, {doubts} journals in doubt, {records_lost} records set aside or gone"));
+    assert!(doubts > 0 || trials < 20, "no damage was ever found: seed {seed}");
+}
+
+/// The last segment of the journal.
+fn last_segment(home: &Path) -> PathBuf {
+    let folder = home.join("state/journal");
+    let mut names = super::names(&folder);
+    names.retain(|name| name.rsplit_once('.').is_some_and(|(_, ending)| ending == "seg"));
+    folder.join(names.pop().unwrap())
+}
+
+fn only(report: &Value) -> (Value, Value) {
+    let row = &report["staleness_results"][0];
+    (report["transition"].clone(), row["cause"].clone())
+}
+
+#[test]
+fn a_session_in_doubt_is_never_resumed_until_it_is_registered_anew() {
+    let place = Place::new();
+    place.write("a", "1");
+    let daemon = Daemon::start(&place.home);
+    let mut context = json!({ "session": "s", "root": place.root, "results": [file("a", "1")] });
+    daemon.ask("context.register", &context);
+    let ask = |daemon: &Daemon| daemon.ask("decide", &json!({ "session": "s" }));
+    assert_eq!(ask(&daemon)["transition"], "resume");
+    daemon.ask("fact.refute", &json!({ "session": "s", "source": "a" }));
+    daemon.stop();
+    // The refutation is lost.
+    let segment = last_segment(&place.home);
+    let mut bytes = fs::read(&segment).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&segment, bytes).unwrap();
+    for _ in 0..2 {
+        let daemon = Daemon::start(&place.home);
+        let report = ask(&daemon);
+        assert_eq!(only(&report), ("fresh".into(), "gap".into()), "{report}");
+        let more = json!({ "session": "s", "results": [file("a", "1")] });
+        let answer = daemon.ask("context.record", &more);
+        assert_eq!(answer["results"][0]["cause"], "gap", "{answer}");
+        daemon.stop();
+    }
+    let log = fs::read_to_string(place.home.join("state/decisions.jsonl")).unwrap();
+    assert_eq!(
+        log.lines().filter(|line| line.contains("\"healed\"") && line.contains("in doubt")).count(),
+        1
+    );
+    let daemon = Daemon::start(&place.home);
+    context["replace"] = true.into();
+    daemon.ask("context.register", &context);
+    assert_eq!(ask(&daemon)["transition"], "resume");
+    daemon.stop();
+    assert_eq!(ask(&Daemon::start(&place.home))["transition"], "resume");
+}
