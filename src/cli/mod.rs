@@ -17,6 +17,7 @@ mod install;
 mod journal;
 mod list;
 mod log;
+mod metrics;
 mod out;
 mod paint;
 mod register;
@@ -75,6 +76,7 @@ enum Command {
     Check(check::Args),
     Doctor(doctor::Args),
     Log(log::Args),
+    Metrics(metrics::Args),
     List(list::Args),
     Drop(drop::Args),
     Reload(reload::Args),
@@ -97,6 +99,7 @@ impl Command {
             Self::Check(args) => check::run(&args, shell),
             Self::Doctor(args) => doctor::run(&args, shell),
             Self::Log(args) => log::run(args, shell),
+            Self::Metrics(args) => metrics::run(&args, shell),
             Self::List(args) => list::run(&args, shell),
             Self::Drop(args) => drop::run(&args, shell),
             Self::Reload(args) => reload::run(&args, shell),

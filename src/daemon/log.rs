@@ -36,6 +36,8 @@ struct Inner {
     /// Why the last line could not be logged; none when it could.
     trouble: Option<String>,
     mend_after: Option<Instant>,
+    /// Of the files before this one.
+    syncs_before: u64,
 }
 
 /// A line could not be logged, so nothing may be answered.
@@ -59,7 +61,17 @@ impl Log {
         let options = options.clone();
         let anchors = Anchors::new(options.anchor_lines);
         let (trouble, mend_after) = (None, None);
-        let inner = Inner { log, watched, syncer, options, anchors, path: path.clone(), trouble, mend_after };
+        let inner = Inner {
+            log,
+            watched,
+            syncer,
+            options,
+            anchors,
+            path: path.clone(),
+            trouble,
+            mend_after,
+            syncs_before: 0,
+        };
         inner.apply_mode();
         let log = Self { inner: Arc::new(Mutex::new(inner)), path };
         if opened.torn_bytes > 0 {
@@ -82,6 +94,13 @@ impl Log {
 
     pub(super) fn last_seq(&self) -> u64 {
         self.lock().log.last().map_or(0, |receipt| receipt.seq)
+    }
+
+    /// Lines so far, from the first file on, and syncs since the start.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        let inner = self.lock();
+        let lines = inner.log.last().map_or(0, |receipt| receipt.seq);
+        (lines, inner.syncs_before + inner.watched.syncs())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -301,6 +320,7 @@ impl Inner {
     }
 
     fn watch_anew(&mut self) -> Result<(), LogError> {
+        self.syncs_before += self.watched.syncs();
         self.watched = self.syncer.watch(self.log.file()?);
         self.apply_mode();
         Ok(())

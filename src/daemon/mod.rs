@@ -15,6 +15,7 @@ mod folders;
 mod handle;
 mod holders;
 mod log;
+mod metrics;
 mod paranoid;
 mod patience;
 mod request;
@@ -41,6 +42,7 @@ use engine::{Health, Parts};
 use handle::EngineHandle;
 use holders::Holders;
 use log::Log;
+use metrics::Metrics;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
@@ -115,6 +117,7 @@ pub(crate) struct Daemon {
     holders: Holders,
     cross_checks: paranoid::CrossChecks,
     subscribers: Arc<Subscribers>,
+    metrics: Arc<Metrics>,
     announced: systemd::Announced,
     stop: watch::Sender<Command>,
 }
@@ -219,7 +222,10 @@ async fn live(
     };
     let subscribers = Arc::<Subscribers>::default();
     let told = Arc::clone(&subscribers);
-    let parts = Parts { log: log.clone(), subscribers: told, wake, deaths, inbox, health: Health::default() };
+    let metrics = Arc::new(Metrics::new());
+    let counted = Arc::clone(&metrics);
+    let health = Health::default();
+    let parts = Parts { log: log.clone(), subscribers: told, metrics: counted, wake, deaths, inbox, health };
     let engine = tokio::spawn(keep(making, parts, handle.down(), made));
     let daemon = Arc::new(Daemon {
         engine: handle,
@@ -233,6 +239,7 @@ async fn live(
         holders: Holders::default(),
         cross_checks: paranoid::CrossChecks::default(),
         subscribers,
+        metrics,
         announced: systemd::Announced::default(),
         stop: stop.clone(),
     });

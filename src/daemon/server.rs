@@ -12,6 +12,7 @@ use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::os::unix::net::UnixListener as StdListener;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{UnixListener, UnixStream};
@@ -74,11 +75,14 @@ pub(super) async fn serve(daemon: Arc<Daemon>, listener: StdListener, mut stop: 
         if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
             drop(refusal);
             let (daemon, stop) = (Arc::clone(&daemon), stop.clone());
+            let present = daemon.metrics.connections.enter();
             connections.spawn(async move {
                 converse(daemon, stream, stop).await;
+                drop(present);
                 drop(place);
             });
         } else {
+            daemon.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
             connections.spawn(async move {
                 refuse(stream, max).await;
                 drop(refusal);

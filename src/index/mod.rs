@@ -481,6 +481,18 @@ impl<S: Storage> Index<S> {
         Ok(doubts)
     }
 
+    /// How many rows are stale or unknown, by that word and by the cause. What one look has not yet settled counts as it
+    /// was before.
+    pub fn doubtful_by_cause(&self) -> Result<BTreeMap<(&'static str, &'static str), u64>, StorageError> {
+        let mut doubtful = BTreeMap::new();
+        for (_, mark) in self.shelf.list::<Mark>(Table::Marks, &[])? {
+            if let Some(cause) = mark.freshness.cause() {
+                *doubtful.entry((mark.freshness.word(), cause)).or_insert(0) += 1;
+            }
+        }
+        Ok(doubtful)
+    }
+
     fn source_state(&self, source: SourceId) -> Result<SourceState, StorageError> {
         self.shelf.must(Table::Sources, &source_key(source))
     }

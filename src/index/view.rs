@@ -252,6 +252,16 @@ impl<S: Storage> Index<S> {
         })
     }
 
+    /// How everything is watched that any row rests on, members of trees one by one and a source once for each row.
+    pub fn covered(&self) -> Result<Coverage, StorageError> {
+        let mut covered = Coverage::default();
+        for session in self.sessions()? {
+            let rows = self.rows(session)?;
+            covered = [covered, rows.iter().map(|row| self.coverage(row)).sum()].into_iter().sum();
+        }
+        Ok(covered)
+    }
+
     fn coverage(&self, row: &Row) -> Coverage {
         match (row.source_id, &row.source) {
             (None, _) => Coverage::default(),

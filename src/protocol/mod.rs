@@ -9,6 +9,7 @@ pub mod answer;
 pub mod context;
 pub mod convert;
 pub mod event;
+pub mod exposition;
 pub mod frame;
 pub mod gate;
 pub mod path;

@@ -45,10 +45,57 @@ pub enum Verb {
     LogRead(LogRead),
     /// `check`
     Check(Check),
+    /// `metrics`
+    Metrics,
     /// `reload`
     Reload,
     /// `shutdown`
     Shutdown,
+}
+
+/// Every method that [`Verb::method`] gives.
+pub const METHODS: [&str; 16] = [
+    "hello",
+    "context.register",
+    "context.record",
+    "context.get",
+    "context.list",
+    "context.drop",
+    "decide",
+    "status",
+    "touch_ack",
+    "fact.refute",
+    "subscribe",
+    "log.read",
+    "check",
+    "metrics",
+    "reload",
+    "shutdown",
+];
+
+impl Verb {
+    /// The method that asks for it.
+    #[must_use]
+    pub fn method(&self) -> &'static str {
+        match self {
+            Self::Hello => "hello",
+            Self::Register(_) => "context.register",
+            Self::Record(_) => "context.record",
+            Self::Get(_) => "context.get",
+            Self::List(_) => "context.list",
+            Self::Drop(_) => "context.drop",
+            Self::Decide(_) => "decide",
+            Self::Status(_) => "status",
+            Self::TouchAck(_) => "touch_ack",
+            Self::Refute(_) => "fact.refute",
+            Self::Subscribe(_) => "subscribe",
+            Self::LogRead(_) => "log.read",
+            Self::Check(_) => "check",
+            Self::Metrics => "metrics",
+            Self::Reload => "reload",
+            Self::Shutdown => "shutdown",
+        }
+    }
 }
 
 /// Names one session.
@@ -233,6 +280,7 @@ fn verb(method: &str, params: Option<&RawValue>) -> Result<Verb, Refusal> {
         "subscribe" => Verb::Subscribe(parse(params)?),
         "log.read" => Verb::LogRead(parse(params)?),
         "check" => Verb::Check(parse(params)?),
+        "metrics" => Verb::Metrics,
         "reload" => Verb::Reload,
         "shutdown" => Verb::Shutdown,
         other => return Err(Refusal::method_not_found(other)),

@@ -47,6 +47,12 @@ impl Ledger {
         Ok(())
     }
 
+    /// The last record that was written.
+    #[must_use]
+    pub fn last_seq(&self) -> u64 {
+        self.journal.last_seq()
+    }
+
     /// Why nothing more is taken, if so.
     #[must_use]
     pub fn failed(&self) -> Option<String> {

@@ -14,12 +14,14 @@ mod asides;
 mod ledger;
 mod passing;
 mod replay;
+mod size;
 mod whole;
 
 use crate::index::storage::{StorageError, Trouble};
 use crate::index::{Check, Index, RegisterError};
 use crate::world::dart::Died;
 pub use ledger::Ledger;
+pub use size::bytes_below;
 
 use journal::{Journal, JournalError};
 use record::Record;

@@ -4,7 +4,7 @@ use super::{staled, unread};
 use crate::harness::Place;
 use std::path::Path;
 
-const COMMANDS: [&[&str]; 19] = [
+const COMMANDS: [&[&str]; 20] = [
     &["serve"],
     &["register"],
     &["record"],
@@ -20,6 +20,7 @@ const COMMANDS: [&[&str]; 19] = [
     &["install"],
     &["install", "systemd"],
     &["list"],
+    &["metrics"],
     &["drop"],
     &["reload"],
     &["stop"],

@@ -5,6 +5,7 @@ mod decide;
 mod eol;
 mod hello;
 mod log_read;
+mod metrics;
 mod record;
 mod refute;
 mod register;

@@ -3,6 +3,7 @@
 use super::answers::Asked;
 use super::{Finding, Places, bytes};
 use crate::cli::words::text;
+use crate::store::bytes_below;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -90,14 +91,4 @@ fn leftovers(state: &Path) -> Vec<Finding> {
 fn is_left_over(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with("index.aside-") || name.contains(".torn-")
-}
-
-/// Bytes of a file, or of all files below a folder. What vanishes meanwhile counts nothing.
-fn bytes_below(path: &Path) -> u64 {
-    let Ok(found) = path.symlink_metadata() else { return 0 };
-    if !found.is_dir() {
-        return found.len();
-    }
-    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-    entries.map(|entry| bytes_below(&entry.path())).sum()
 }

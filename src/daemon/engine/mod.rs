@@ -15,6 +15,7 @@ use super::clock;
 use super::deaths::Deaths;
 use super::handle::{Message, Sight};
 use super::log::Log;
+use super::metrics::Metrics;
 use super::subscribers::Subscribers;
 use crate::config::Config;
 use crate::index::freshness::{Cause, Doubt, Freshness};
@@ -53,6 +54,7 @@ pub(super) struct Engine {
     pub(super) world: World,
     pub(super) health: Health,
     subscribers: Arc<Subscribers>,
+    metrics: Arc<Metrics>,
     log: Log,
     wake: Arc<Notify>,
     deaths: Deaths,
@@ -111,6 +113,7 @@ pub(super) struct Health {
 pub(super) struct Parts {
     pub(super) log: Log,
     pub(super) subscribers: Arc<Subscribers>,
+    pub(super) metrics: Arc<Metrics>,
     pub(super) wake: Arc<Notify>,
     pub(super) deaths: Deaths,
     pub(super) inbox: mpsc::UnboundedReceiver<Message>,
@@ -125,7 +128,7 @@ impl Engine {
         parts: Parts,
         config: &Config,
     ) -> Self {
-        let Parts { log, subscribers, wake, deaths, inbox, health } = parts;
+        let Parts { log, subscribers, metrics, wake, deaths, inbox, health } = parts;
         let blind = world.blind().map(ToString::to_string);
         if let Some(why) = &blind {
             tracing::error!(why, "nothing can be watched; tried again");
@@ -137,6 +140,7 @@ impl Engine {
             world,
             health: Health { blind, ..health },
             subscribers,
+            metrics,
             log,
             wake,
             deaths,
@@ -174,8 +178,8 @@ impl Engine {
 
     /// What is left of an engine that has ended, apart from its store and its eyes.
     pub(super) fn into_parts(self) -> (Parts, Remains) {
-        let Self { index, ledger, world, health, subscribers, log, wake, deaths, inbox, .. } = self;
-        let parts = Parts { log, subscribers, wake, deaths, inbox, health };
+        let Self { index, ledger, world, health, subscribers, metrics, log, wake, deaths, inbox, .. } = self;
+        let parts = Parts { log, subscribers, metrics, wake, deaths, inbox, health };
         (parts, Remains { _index: index, _ledger: ledger, _world: world })
     }
 
@@ -260,6 +264,7 @@ impl Engine {
             for change in &outcome.changed {
                 tracing::debug!(id = %change.id, from = ?change.from, to = ?change.to, "changed");
             }
+            self.metrics.changed(&outcome.changed);
             self.push_changes(&outcome.changed, at)?;
             self.keep_proofs(&outcome.changed)?;
         }

@@ -28,6 +28,7 @@ impl Engine {
     /// A cookie that came back lets those through who waited for it.
     pub(super) fn land(&mut self, batch: &Batch) {
         let Some(flight) = self.flight.take_if(|flight| flight.cookie.is_among(batch)) else { return };
+        self.metrics.barrier.observe(flight.since.elapsed());
         self.health.blind = None;
         for waiter in flight.waiters {
             self.passed(waiter);

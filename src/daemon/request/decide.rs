@@ -110,6 +110,7 @@ pub(super) async fn say(
         tracing::error!(%error, "a decision could not be logged");
         Refusal::application("log_failed", error)
     })?;
+    daemon.metrics.decided(decision.transition, decision.reason.code, began.elapsed());
     let session = &view.head.session;
     if daemon.subscribers.want(Topic::Decision, Some(session)) {
         let logged = ReceiptOut { seq: receipt.seq, hash: &receipt.hash };

@@ -18,6 +18,7 @@ const CAPABILITIES: &[&str] = &[
     "subscribe",
     "log.read",
     "check",
+    "metrics",
     "reload",
     "shutdown",
 ];

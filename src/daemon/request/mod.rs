@@ -4,6 +4,7 @@ mod check;
 mod decide;
 mod hello;
 mod log_read;
+mod metrics;
 mod refute;
 mod register;
 mod sessions;
@@ -42,14 +43,23 @@ pub(super) async fn answer(daemon: Arc<Daemon>, line: Vec<u8>) -> Reply {
     fault("handler");
     let request = match Request::parse(&line) {
         Ok(request) => request,
-        Err(refusal) => return Reply { line: Some(refusal_line(None, &refusal)), wanted: None },
+        Err(refusal) => {
+            daemon.metrics.refused(&refusal);
+            return Reply { line: Some(refusal_line(None, &refusal)), wanted: None };
+        }
     };
     drop(line);
     let mut wanted = None;
     let answer = match request.verb {
-        Ok(verb) => dispatch(&daemon, verb, began, &mut wanted).await,
+        Ok(verb) => {
+            daemon.metrics.asked(verb.method());
+            dispatch(&daemon, verb, began, &mut wanted).await
+        }
         Err(refusal) => Err(refusal),
     };
+    if let Err(refusal) = &answer {
+        daemon.metrics.refused(refusal);
+    }
     let Some(id) = request.id else { return Reply { line: None, wanted } };
     let line = match answer {
         Ok(result) => result_line(&id, &result),
@@ -80,6 +90,7 @@ async fn dispatch(daemon: &Daemon, verb: Verb, began: Instant, wanted: &mut Opti
         }
         Verb::LogRead(ask) => log_read::log_read(daemon, &ask),
         Verb::Check(ask) => check::check(&ask),
+        Verb::Metrics => metrics::metrics(daemon).await,
         Verb::Reload => match daemon.reload() {
             Ok(kept) => Ok(serde_json::json!({ "reloaded": true, "at_next_start": kept }).to_string()),
             Err(error) => Err(Refusal::invalid_params(error)),
