@@ -26,7 +26,7 @@ fn parse(text: &str) -> BTreeMap<String, Family> {
             assert!(is_name(name), "{line}");
             if name != current {
                 assert!(!families.contains_key(name), "{name} is told in two places");
-                current = name.to_owned();
+                name.clone_into(&mut current);
                 families.insert(current.clone(), Family::default());
                 said.clear();
             }
