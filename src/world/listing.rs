@@ -250,3 +250,62 @@ impl Looking<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Armed, list};
+    use crate::index::found::Inode;
+    use crate::index::tree::Order;
+    use crate::world::look::{LookOptions, inode_of, statx};
+    use crate::world::watch::Unarmed;
+    use std::collections::BTreeSet;
+    use std::ffi::OsString;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    /// Puts another folder in the place of the one that it has just watched.
+    struct Swapped<'test> {
+        folder: &'test Path,
+        held: Option<Inode>,
+    }
+
+    impl Armed for Swapped<'_> {
+        fn arm_folder(&self) -> Result<(), Unarmed> {
+            fs::rename(self.folder, self.folder.with_extension("old")).unwrap();
+            fs::create_dir(self.folder).unwrap();
+            Ok(())
+        }
+
+        fn arm_linked(&self, _: &[PathBuf], _: Option<&BTreeSet<OsString>>) -> Result<(), Unarmed> {
+            Ok(())
+        }
+
+        fn inode(&self) -> Option<Inode> {
+            self.held
+        }
+    }
+
+    fn inode(folder: &Path) -> Inode {
+        inode_of(&statx(&fs::File::open(folder).unwrap()).unwrap())
+    }
+
+    #[test]
+    fn a_folder_other_than_the_watched_one_is_not_listed() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = temp.path().join("folder");
+        fs::create_dir(&folder).unwrap();
+        let armed = Swapped { folder: &folder, held: Some(inode(&folder)) };
+        let listed = list(&folder, &Order::default(), &LookOptions::default(), &armed);
+        assert!(matches!(listed, Err(Unarmed::Moved)));
+    }
+
+    #[test]
+    fn a_folder_is_opened_after_it_was_armed() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = temp.path().join("folder");
+        fs::create_dir(&folder).unwrap();
+        let armed = Swapped { folder: &folder, held: None };
+        let listed = list(&folder, &Order::default(), &LookOptions::default(), &armed);
+        assert!(listed.is_ok_and(|listed| listed.is_ok_and(|listing| listing.inode == inode(&folder))));
+    }
+}
