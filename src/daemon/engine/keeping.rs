@@ -121,12 +121,13 @@ pub(in crate::daemon) async fn keep(
     loop {
         let found = match made.take() {
             Some(made) => made,
-            None => match made_again(&making, &mut parts.inbox, &down, (&why, distrust.take()), &mut pause)
-                .await
-            {
-                Some(made) => made,
-                None => return Ok(()),
-            },
+            None => {
+                let cause = (why.as_str(), distrust.take());
+                let Some(made) = made_again(&making, &mut parts, &down, cause, &mut pause).await? else {
+                    return Ok(());
+                };
+                made
+            }
         };
         let begun = Instant::now();
         let (mut engine, checks) = making.begin(parts, found, &why);
@@ -153,21 +154,25 @@ pub(in crate::daemon) async fn keep(
     }
 }
 
-/// Tries until there is a store again; none when told to stop first.
+/// Tries until there is a store again; none when told to stop first. A thread that died meanwhile ends it too.
 async fn made_again(
     making: &Making,
-    inbox: &mut UnboundedReceiver<Message>,
+    parts: &mut Parts,
     down: &Down,
     (why, mut distrust): (&str, Option<String>),
     pause: &mut Duration,
-) -> Option<Made> {
+) -> Result<Option<Made>, Fatal> {
     loop {
-        refusing(inbox, tokio::time::sleep(*pause)).await?;
+        if let Some(thread) = parts.deaths.first() {
+            return Err(Fatal::Died(thread.to_owned()));
+        }
+        let Some(()) = refusing(&mut parts.inbox, tokio::time::sleep(*pause)).await else { return Ok(None) };
         *pause = (*pause * 2).min(PAUSE_MAX);
         let (making, why, doubt) = (making.clone(), why.to_owned(), distrust.take());
         let trying = tokio::task::spawn_blocking(move || making.make(&why, doubt.as_deref()));
-        match refusing(inbox, trying).await? {
-            Ok(Ok(made)) => return Some(made),
+        let Some(tried) = refusing(&mut parts.inbox, trying).await else { return Ok(None) };
+        match tried {
+            Ok(Ok(made)) => return Ok(Some(made)),
             Ok(Err(error)) => {
                 tracing::error!(%error, "the store cannot be opened; tried again");
                 down.say(&error);
