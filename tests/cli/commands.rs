@@ -68,7 +68,7 @@ fn status_shows_rows_of_a_session_and_the_health_of_the_daemon() {
     assert_eq!(scene.json(&["status", "s"])["counts"]["stale"], 1);
     let health = scene.run(&["status"]).ok();
     assert!(
-        health.out.starts_with("ok  staled 0.") && health.out.contains("log sync  interval"),
+        health.out.starts_with("ok  staled 0.") && health.out.contains("log sync     interval"),
         "{health:?}"
     );
     assert_eq!(scene.json(&["status"])["health"], "ok");
