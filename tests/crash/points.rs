@@ -4,12 +4,13 @@
 //! daemon, from its first write to the last of its shutdown.
 
 use crate::harness::{Daemon, PATIENCE, Place, ask, digest, file, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use staled::client::{Client, ClientError};
 use staled::daemon::Folders;
 use staled::store::decision_log::{Outcome, Receipt, verify_files};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
@@ -20,7 +21,10 @@ const CALLS: &str = "write,pwrite64,fsync,fdatasync,sync_file_range,ftruncate,re
 /// About as many calls as the busiest thread of the daemon makes in the script.
 const CALLS_MAX: usize = 80;
 
-struct Traced(Child);
+struct Traced {
+    strace: Child,
+    pid_file: PathBuf,
+}
 
 impl Traced {
     /// `None` (said once) where there is no strace, or it may not trace.
@@ -38,7 +42,7 @@ impl Traced {
             .env("HOME", &place.home)
             .env("PATH", std::env::var_os("PATH").unwrap_or_default());
         match command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
-            Ok(child) => Some(Self(child)),
+            Ok(strace) => Some(Self { strace, pid_file: folders.runtime.join("staled.pid") }),
             Err(error) => {
                 say(&format!(
                     "skipped: strace does not run ({error}), so the daemon is not killed at its calls"
@@ -55,7 +59,7 @@ impl Traced {
             if let Ok(client) = Client::connect(socket) {
                 return Some(client);
             }
-            if self.0.try_wait().expect("a child").is_some() {
+            if self.strace.try_wait().expect("a child").is_some() {
                 return None;
             }
             assert!(begun.elapsed() < PATIENCE, "it neither serves nor ends");
@@ -66,8 +70,16 @@ impl Traced {
 
 impl Drop for Traced {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        if self.strace.try_wait().is_ok_and(|ended| ended.is_some()) {
+            return;
+        }
+        // The end of strace is not the end of what it traces.
+        let pid = std::fs::read_to_string(&self.pid_file).ok().and_then(|pid| pid.trim().parse().ok());
+        if let Some(pid) = pid.and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        let _ = self.strace.kill();
+        let _ = self.strace.wait();
     }
 }
 
@@ -163,8 +175,8 @@ fn a_daemon_killed_at_any_call_has_kept_what_it_answered() {
         let whole = traced
             .client(&Folders::below(&place.home).socket)
             .is_some_and(|mut client| live(&place, &mut client, &mut answered));
-        wait_until("it is gone", || traced.0.try_wait().expect("a child").is_some());
-        let died = traced.0.wait().expect("a status").code() != Some(0);
+        wait_until("it is gone", || traced.strace.try_wait().expect("a child").is_some());
+        let died = traced.strace.wait().expect("a status").code() != Some(0);
         killed += usize::from(died);
         if point % 2 == 1 {
             // Everything has to be in the journal; the index alone could hide what is not.
@@ -216,7 +228,7 @@ fn a_journal_that_could_not_be_synced_goes_on_in_a_new_segment() {
     assert_eq!(health["problems"], json!([]), "{health}");
     assert_eq!(health["gaps"], 1, "everything was looked at again: {health}");
     client.ask("shutdown", &json!({})).expect("an answer");
-    wait_until("it is gone", || traced.0.try_wait().expect("a child").is_some());
+    wait_until("it is gone", || traced.strace.try_wait().expect("a child").is_some());
     let segments = std::fs::read_dir(folders.state.join("journal")).expect("a folder").count();
     assert_eq!(segments, 2);
     let daemon = Daemon::start(&place.home);
