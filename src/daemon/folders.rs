@@ -101,9 +101,12 @@ impl Folders {
     /// take each other's socket. A second daemon touches nothing.
     pub(super) fn claim(&self) -> Result<Claim, FolderError> {
         let locks = [lock(&self.state, "lock")?, lock(&self.runtime, "staled.lock")?];
-        let pid = self.runtime.join("staled.pid");
-        std::fs::write(&pid, format!("{}\n", std::process::id()))
-            .map_err(|source| FolderError::Io { path: pid, source })?;
+        // For people. The locks are what counts, and a full disk is no reason not to serve.
+        if let Err(error) =
+            std::fs::write(self.runtime.join("staled.pid"), format!("{}\n", std::process::id()))
+        {
+            tracing::warn!(%error, "the pid file could not be written");
+        }
         Ok(Claim { _locks: locks })
     }
 

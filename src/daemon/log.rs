@@ -76,16 +76,20 @@ impl Log {
         let log = Self { inner: Arc::new(Mutex::new(inner)), path };
         if opened.torn_bytes > 0 {
             tracing::warn!(bytes = opened.torn_bytes, "a torn line was cut from the decision log");
-            log.event(
-                "healed",
-                &[("what", &format!("{} bytes of a torn line were cut", opened.torn_bytes))],
-            )?;
+            log.say_healed(&format!("{} bytes of a torn line were cut", opened.torn_bytes));
         }
         if let Some(why) = opened.set_aside {
             tracing::error!(why, "the decision log goes on in a new file");
-            log.event("healed", &[("what", &format!("the decision log goes on in a new file, for {why}"))])?;
+            log.say_healed(&format!("the decision log goes on in a new file, for {why}"));
         }
         Ok(log)
+    }
+
+    /// On a full disk it is not said, and nothing is decided either until a line can be written.
+    fn say_healed(&self, what: &str) {
+        if let Err(error) = self.event("healed", &[("what", what)]) {
+            tracing::error!(%error, what, "what was healed could not be logged");
+        }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -138,6 +142,10 @@ impl Log {
     /// After somebody renamed the file away. Another file under its name is none of ours, and is set aside.
     pub(super) fn reopen(&self) -> Result<(), LogError> {
         let mut inner = self.lock();
+        if let Some(error) = inner.watched.failed() {
+            // The same file under a new handle would look as if it could be synced.
+            return inner.rotate(Some(&format!("it could not be synced: {error}")));
+        }
         match inner.log.reopen() {
             Ok(_) => inner.watch_anew(),
             Err(error) if error.ends_the_file() => inner.rotate(Some(&error.to_string())),

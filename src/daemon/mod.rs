@@ -179,7 +179,10 @@ pub fn run_and_tell(
         .enable_all()
         .build()
         .map_err(|source| Fatal::Start { what: "the runtime", source })?;
-    runtime.block_on(live(start, activated, stop, signals, serving))
+    let ended = runtime.block_on(live(start, activated, stop, signals, serving));
+    // What hangs on a disk is not waited for: the bound of the drain has passed.
+    runtime.shutdown_timeout(ENGINE_GRACE);
+    ended
 }
 
 async fn live(

@@ -478,7 +478,22 @@ impl<S: Storage> Index<S> {
                 *doubts.entry(doubt).or_insert(0) += 1;
             }
         }
+        let doubted = self.doubted_rows()?;
+        if doubted > 0 {
+            doubts.insert(freshness::Doubt::Gap, doubted);
+        }
         Ok(doubts)
+    }
+
+    /// Rows of sessions of which records of the journal are lost. The head says it, and no mark does.
+    fn doubted_rows(&self) -> Result<usize, StorageError> {
+        let mut rows = 0;
+        for session in self.sessions()? {
+            if self.head(session)?.doubted {
+                rows += self.rows(session)?.len();
+            }
+        }
+        Ok(rows)
     }
 
     /// How many rows are stale or unknown, by that word and by the cause. What one look has not yet settled counts as it
@@ -489,6 +504,10 @@ impl<S: Storage> Index<S> {
             if let Some(cause) = mark.freshness.cause() {
                 *doubtful.entry((mark.freshness.word(), cause)).or_insert(0) += 1;
             }
+        }
+        let doubted = self.doubted_rows()? as u64;
+        if doubted > 0 {
+            doubtful.insert(("unknown", freshness::Doubt::Gap.word()), doubted);
         }
         Ok(doubtful)
     }

@@ -151,7 +151,7 @@ impl<S: Storage> Index<S> {
         let key = session.0.to_be_bytes();
         let Some(summary) = self.shelf.get::<Summary>(Table::Summaries, &key)? else { return Ok(None) };
         let head: StoredHead = self.shelf.must(Table::Heads, &key)?;
-        let blind = blind.or(gap(&head));
+        let blind = gap(&head).or(blind);
         let unsure = blind.is_some() || self.suspects(session) > 0;
         let whole = unsure || matches!(listed, Listed::AllUpTo(max) if summary.rows <= max);
         let mut lines =
@@ -238,7 +238,8 @@ impl<S: Storage> Index<S> {
             id: row.id.clone(),
             role: row.role,
             source: row.source.clone(),
-            critical: row.critical,
+            // What was lost may have made it critical, or have been the critical row.
+            critical: row.critical || blind == Some(Doubt::Gap),
             by_registration: std::iter::once(row).chain(&inputs).any(Row::is_by_registration),
             freshness,
             was: row.baseline.seen().and_then(seen_text),

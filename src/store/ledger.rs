@@ -19,6 +19,8 @@ pub struct Ledger {
     segment: u64,
     /// The last record that is known to be on disk.
     synced: Arc<AtomicU64>,
+    /// Why nothing of the current segment can be synced, if so.
+    unwatched: Option<String>,
     syncer: Syncer,
 }
 
@@ -29,14 +31,17 @@ impl Ledger {
         let segment = journal.first_seq();
         // Opening has synced what it replayed.
         let synced = Arc::new(AtomicU64::new(journal.last_seq()));
-        Ok(Self { journal, watched, segment, synced, syncer })
+        Ok(Self { journal, watched, segment, synced, unwatched: None, syncer })
     }
 
     /// Writes a record. It is not on disk before [`Ledger::sync`] says so.
     pub fn append(&mut self, record: &Record) -> Result<u64, JournalError> {
         let seq = self.journal.append(&record.to_bytes())?;
-        if self.journal.first_seq() != self.segment {
-            self.watch_segment()?;
+        if self.journal.first_seq() != self.segment
+            && let Err(error) = self.watch_segment()
+        {
+            // The record is written, and its reader must not be told otherwise: that it is not on disk is told by `sync`.
+            self.unwatched = Some(error.to_string());
         }
         Ok(seq)
     }
@@ -44,6 +49,7 @@ impl Ledger {
     fn watch_segment(&mut self) -> Result<(), JournalError> {
         self.watched = self.syncer.watch(self.journal.file()?);
         self.segment = self.journal.first_seq();
+        self.unwatched = None;
         Ok(())
     }
 
@@ -57,7 +63,7 @@ impl Ledger {
     #[must_use]
     pub fn failed(&self) -> Option<String> {
         let unsynced = || self.watched.failed().map(|error| format!("it could not be synced: {error}"));
-        self.journal.poisoned().map(ToOwned::to_owned).or_else(unsynced)
+        self.journal.poisoned().map(ToOwned::to_owned).or_else(|| self.unwatched.clone()).or_else(unsynced)
     }
 
     /// Goes on in a new segment after a failure, with everything that is not known to be on disk. An error leaves
@@ -65,16 +71,24 @@ impl Ledger {
     pub fn begin_anew(&mut self) -> Result<(), JournalError> {
         self.journal.start_over(self.synced.load(Ordering::Acquire))?;
         self.watch_segment()?;
+        self.journal.forget_failed_sync()?;
         self.synced.fetch_max(self.journal.last_seq(), Ordering::AcqRel);
         Ok(())
     }
 
     /// Calls `done` when everything written so far is on disk, or never will be.
     pub fn sync(&self, done: Done) {
+        if let Some(why) = &self.unwatched {
+            return done(Err(Arc::new(std::io::Error::other(why.clone()))));
+        }
         let (synced, seq) = (Arc::clone(&self.synced), self.journal.last_seq());
+        let mark = self.journal.failed_sync_mark();
         self.watched.sync_soon(Box::new(move |outcome| {
-            if outcome.is_ok() {
-                synced.fetch_max(seq, Ordering::AcqRel);
+            match &outcome {
+                Ok(()) => drop(synced.fetch_max(seq, Ordering::AcqRel)),
+                // A process that ends before it could go on elsewhere must not leave this to the next one unsaid. If it
+                // cannot be said, the disk has failed altogether.
+                Err(_) => drop(std::fs::write(mark, "")),
             }
             done(outcome);
         }));

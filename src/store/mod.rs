@@ -204,6 +204,10 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
     let (mut journal, opened) = opened.map_err(|error| Hurdle::Store(error.into()))?;
     healed.extend(opened.torn.as_ref().map(torn_text));
     healed.extend(opened.damage.as_ref().map(ToString::to_string));
+    if let Some(damage) = &opened.damage {
+        // Said at once too, for what follows may fail and be tried again, and then it is healed already.
+        tracing::error!("{damage}");
+    }
     if let Some(error) = failed {
         return Err(error.into());
     }

@@ -222,7 +222,8 @@ fn a_journal_that_could_not_be_synced_goes_on_in_a_new_segment() {
                 .is_ok_and(|report| report.contains("\"resume\""))
         });
     }
-    assert_eq!((kept.len(), refused), (7, 1), "{kept:?}");
+    // Whether somebody waited for the sync that failed is chance; nobody was told what is not so.
+    assert!(kept.len() + refused == 8 && refused <= 1, "{kept:?}");
     let health: Value =
         serde_json::from_str(&client.ask("status", &json!({})).expect("a status")).expect("JSON");
     assert_eq!(health["problems"], json!([]), "{health}");

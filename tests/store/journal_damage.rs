@@ -173,6 +173,37 @@ fn a_damaged_journal_opens_and_believes_nothing_that_it_may_have_lost() {
     assert!(doubts > 0 || trials < 20, "no damage was ever found: seed {seed}");
 }
 
+/// A critical result is told, and lost: what is left is not critical, and no answer can know.
+#[test]
+fn a_session_in_doubt_is_not_resumed_because_what_is_left_of_it_is_not_critical() {
+    let place = Place::new();
+    ["a", "b"].iter().for_each(|name| place.write(name, "1"));
+    let mut loose = file("a", "1");
+    loose["critical"] = false.into();
+    let volatile = json!([{ "id": "v", "source": { "kind": "volatile", "what": "clock" } }]);
+    let daemon = Daemon::start(&place.home);
+    for (session, results) in [("s", json!([loose])), ("v", volatile)] {
+        daemon
+            .ask("context.register", &json!({ "session": session, "root": place.root, "results": results }));
+        assert_eq!(daemon.ask("decide", &json!({ "session": session }))["transition"], "resume");
+    }
+    daemon.ask("context.record", &json!({ "session": "s", "results": [file("b", "1")] }));
+    daemon.stop();
+    let segment = last_segment(&place.home);
+    let mut bytes = fs::read(&segment).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&segment, bytes).unwrap();
+    place.write("b", "2");
+    let daemon = Daemon::start(&place.home);
+    for session in ["s", "v"] {
+        let report = daemon.ask("decide", &json!({ "session": session }));
+        assert_eq!(report["transition"], "fresh", "{report}");
+    }
+    let health = daemon.ask("status", &json!({}));
+    assert_eq!(health["health"], "degraded", "{health}");
+    assert!(health["problems"].to_string().contains("replace"), "{health}");
+}
+
 /// The last segment of the journal.
 fn last_segment(home: &Path) -> PathBuf {
     let folder = home.join("state/journal");

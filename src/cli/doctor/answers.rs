@@ -90,12 +90,16 @@ fn folder(places: &Places) -> Finding {
             format!("{} belongs to uid {}, and we are uid {own}", folder.display(), found.uid()),
             "set XDG_RUNTIME_DIR to a folder of your own",
         ),
-        Ok(found) if found.mode() & 0o077 != 0 => Finding::wrong(
+        // Our own has to be closed, or the daemon refuses it. One of root's, which systemd made, has to let us pass.
+        Ok(found) if found.mode() & (if found.uid() == own { 0o077 } else { 0o022 }) != 0 => Finding::wrong(
             NAME,
             format!("others may enter {} (mode {:o})", folder.display(), found.mode() & 0o7777),
             format!("chmod 700 {}", folder.display()),
         ),
-        Ok(found) => Finding::well(NAME, format!("{} of uid {}, mode 700", folder.display(), found.uid())),
+        Ok(found) => {
+            let (uid, mode) = (found.uid(), found.mode() & 0o7777);
+            Finding::well(NAME, format!("{} of uid {uid}, mode {mode:o}", folder.display()))
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Finding::well(NAME, format!("{} is not there yet, `staled serve` makes it", folder.display()))
         }

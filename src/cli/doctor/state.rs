@@ -90,5 +90,5 @@ fn leftovers(state: &Path) -> Vec<Finding> {
 
 fn is_left_over(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.starts_with("index.aside-") || name.contains(".torn-")
+    name.starts_with("index.aside-") || name.contains(".torn-") || name.contains(".damaged")
 }

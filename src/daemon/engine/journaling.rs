@@ -19,15 +19,22 @@ impl Engine {
         record: &Record,
         apply: impl FnOnce(&mut Self) -> Result<T, E>,
     ) -> Result<T, Refusal> {
+        // Behind a record that was applied in part, the mark of another one would hide that.
+        if let Some(error) = &self.failed {
+            return Err(error.clone().into());
+        }
         self.trust_journal()?;
         let seq = self.ledger.append(record)?;
+        // Synced soon, whoever waits for it: an index that a power cut finds further than the journal puts all in doubt.
+        self.ledger.sync(Box::new(drop));
         let applied = self.index.storage_mut().begin(seq).map_err(Refusal::from).and_then(|()| {
             let applied = apply(self).map_err(Into::into)?;
             self.index.storage_mut().commit(seq)?;
             Ok(applied)
         });
         if let Err(refusal) = &applied {
-            self.failed = Some(half_applied(refusal.message.clone()));
+            let failure = self.index.storage().failure().cloned();
+            self.failed = Some(failure.unwrap_or_else(|| half_applied(&refusal.message)));
         }
         applied
     }
@@ -56,8 +63,10 @@ impl Engine {
         if self.anew_at.is_some_and(|at| now < at) {
             return Err(closed(&why));
         }
-        self.anew_at = Some(now + ANEW_PAUSE);
-        if let Err(error) = self.ledger.begin_anew() {
+        let begun = self.ledger.begin_anew();
+        // Counted from its end, for a disk that fails may be slow at it.
+        self.anew_at = Some(Instant::now() + ANEW_PAUSE);
+        if let Err(error) = begun {
             tracing::error!(%error, why, "the journal could not be begun anew");
             if error.is_damage() {
                 // What was never acknowledged is gone from the disk. The index knows it, so it is made again.
@@ -72,7 +81,7 @@ impl Engine {
         if let Err(error) = self.log.event("healed", &[("what", &what)]) {
             tracing::error!(%error, "that the journal was begun anew could not be logged");
         }
-        self.begin_epoch(&what)
+        self.begin_epoch(&what).inspect_err(|error| self.failed = Some(error.clone()))
     }
 }
 
@@ -81,6 +90,7 @@ fn closed(why: &str) -> StorageError {
     StorageError { verb: "follow the journal", table: Table::Meta, reason, trouble: Trouble::Disk }
 }
 
-fn half_applied(reason: String) -> StorageError {
-    StorageError { verb: "apply a record", table: Table::Meta, reason, trouble: Trouble::Disk }
+/// Not for want of a disk, or sled would have said so.
+fn half_applied(reason: &str) -> StorageError {
+    StorageError::contents("apply a record", Table::Meta, reason)
 }

@@ -142,8 +142,8 @@ pub(in crate::daemon) async fn keep(
         let remains;
         (parts, remains) = engine.into_parts();
         // sled may block or panic when it is dropped after an error. Neither matters any more.
-        let _ = tokio::task::spawn_blocking(move || drop(remains)).await;
-        if stopping {
+        let dropped = refusing(&mut parts.inbox, tokio::task::spawn_blocking(move || drop(remains))).await;
+        if stopping || dropped.is_none() {
             return Ok(());
         }
         pause = if begun.elapsed() > STEADY { PAUSE } else { pause };
@@ -168,7 +168,8 @@ async fn made_again(
         }
         let Some(()) = refusing(&mut parts.inbox, tokio::time::sleep(*pause)).await else { return Ok(None) };
         *pause = (*pause * 2).min(PAUSE_MAX);
-        let (making, why, doubt) = (making.clone(), why.to_owned(), distrust.take());
+        // The same doubt every time: until there is a store again, nobody has set the old index aside for sure.
+        let (making, why, doubt) = (making.clone(), why.to_owned(), distrust.clone());
         let trying = tokio::task::spawn_blocking(move || making.make(&why, doubt.as_deref()));
         let Some(tried) = refusing(&mut parts.inbox, trying).await else { return Ok(None) };
         match tried {

@@ -370,7 +370,7 @@ impl Engine {
         }
         problems.extend(self.log.failed());
         problems.extend(self.ledger.failed().map(|why| {
-            format!("the journal takes nothing ({why}), so nothing is decided; it is begun anew every second")
+            format!("the journal takes nothing ({why}), so nothing is decided; it is begun anew with the next question")
         }));
         problems
     }

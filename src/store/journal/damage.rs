@@ -113,7 +113,11 @@ pub(super) fn cut(segment: &Path, at_byte: u64, what: &str) -> Result<Option<Pat
         .and_then(|_| io::copy(&mut file, &mut aside))
         .and_then(|_| aside.sync_all())
         .and_then(|()| whole::sync_folder_of(segment))
-        .map_err(|source| JournalError::io("keep the end of a segment in", &path, source))?;
+        .map_err(|source| {
+            // The bytes still stand where they stood. Part of them here would only fill the disk, once for every try.
+            let _ = fs::remove_file(&path);
+            JournalError::io("keep the end of a segment in", &path, source)
+        })?;
     file.set_len(at_byte)
         .and_then(|()| file.sync_all())
         .map_err(|source| failed("cut the end of", source))?;
@@ -140,7 +144,10 @@ fn move_aside(segment: &Path) -> Result<PathBuf, JournalError> {
     let failed = |source| JournalError::io("set aside", segment, source);
     // The empty file holds the name, so that what was set aside earlier is never written over.
     let (path, _) = new_beside(segment, "damaged").map_err(failed)?;
-    fs::rename(segment, &path).and_then(|()| whole::sync_folder_of(segment)).map_err(failed)?;
+    fs::rename(segment, &path)
+        .inspect_err(|_| drop(fs::remove_file(&path)))
+        .and_then(|()| whole::sync_folder_of(segment))
+        .map_err(failed)?;
     Ok(path)
 }
 

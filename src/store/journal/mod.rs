@@ -33,6 +33,9 @@ pub const SEGMENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// The buffer of an append is given back when a large record has made it larger than this.
 const BUFFER_KEPT_MAX: usize = 1024 * 1024;
 
+/// The name of what a failed sync leaves behind.
+const FAILED_SYNC: &str = "sync-failed";
+
 /// An open journal; one owner appends.
 #[derive(Debug)]
 pub struct Journal {
@@ -95,7 +98,7 @@ impl Journal {
         let in_doubt = damage::is_in_doubt(dir)?;
         let Replayed { id, last_seq, torn, damage, .. } = state;
         let opened = Opened { id, last_seq, torn, damage, in_doubt };
-        let journal = Self {
+        let mut journal = Self {
             dir: dir.to_owned(),
             id: state.id,
             file,
@@ -106,6 +109,11 @@ impl Journal {
             buffer: Vec::new(),
             poisoned: None,
         };
+        if journal.failed_sync_mark().exists() {
+            // The sync above may have succeeded over bytes that the kernel has given up.
+            journal.start_over(journal.first_seq - 1)?;
+            journal.forget_failed_sync()?;
+        }
         Ok((journal, opened))
     }
 
@@ -172,6 +180,17 @@ impl Journal {
     pub fn settle_doubt(&mut self) -> Result<(), JournalError> {
         self.file.sync_data().map_err(|source| JournalError::io("sync", &self.path, source))?;
         damage::end_doubt(&self.dir)
+    }
+
+    /// The file whose presence says that a sync failed, and that nothing was begun anew since.
+    #[must_use]
+    pub fn failed_sync_mark(&self) -> PathBuf {
+        self.dir.join(FAILED_SYNC)
+    }
+
+    /// It was begun anew: the next opening need not do it.
+    pub fn forget_failed_sync(&self) -> Result<(), JournalError> {
+        segment::remove(&self.failed_sync_mark())
     }
 
     /// A second handle on the current segment, for the syncer. It is opened on its own, because the kernel reports a
