@@ -8,6 +8,7 @@
 pub mod clock;
 mod codec;
 mod command;
+mod doubts;
 pub mod found;
 pub mod freshness;
 pub mod pack;
@@ -38,9 +39,9 @@ use clock::Clock;
 use found::{FileFound, Found};
 use freshness::Freshness;
 use moved::HeadLook;
-use row::{Mark, RowNo, SessionNo};
+use row::{RowNo, SessionNo};
 use shelf::{Shelf, source_key};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use storage::{SourceState, Storage, StorageError, Table};
@@ -450,66 +451,6 @@ impl<S: Storage> Index<S> {
         let rows = self.shelf.rows(session)?;
         let sources = rows.iter().filter_map(|row| row.source_id);
         Ok(sources.filter(|source| self.pending.contains_key(source)).collect())
-    }
-
-    /// Sources whose last look could not tell, and that are not being verified: worth another look now and then.
-    pub fn undecided(&self) -> Result<Vec<SourceId>, StorageError> {
-        let mut undecided = Vec::new();
-        for session in self.sessions()? {
-            let marks = self.shelf.list::<Mark>(Table::Marks, &session.0.to_be_bytes())?;
-            for (key, mark) in marks {
-                let (Freshness::Unknown(_), Some(no)) = (mark.freshness, shelf::mark_row(&key)) else {
-                    continue;
-                };
-                let source = self.shelf.row(session, no)?.and_then(|row| row.source_id);
-                undecided.extend(source.filter(|&source| !self.is_pending(source)));
-            }
-        }
-        undecided.sort_unstable();
-        undecided.dedup();
-        Ok(undecided)
-    }
-
-    /// How many rows cannot be told, by why.
-    pub fn doubts(&self) -> Result<BTreeMap<freshness::Doubt, usize>, StorageError> {
-        let mut doubts = BTreeMap::new();
-        for (_, mark) in self.shelf.list::<Mark>(Table::Marks, &[])? {
-            if let Freshness::Unknown(doubt) = mark.freshness {
-                *doubts.entry(doubt).or_insert(0) += 1;
-            }
-        }
-        let doubted = self.doubted_rows()?;
-        if doubted > 0 {
-            doubts.insert(freshness::Doubt::Gap, doubted);
-        }
-        Ok(doubts)
-    }
-
-    /// Rows of sessions of which records of the journal are lost. The head says it, and no mark does.
-    fn doubted_rows(&self) -> Result<usize, StorageError> {
-        let mut rows = 0;
-        for session in self.sessions()? {
-            if self.head(session)?.doubted {
-                rows += self.rows(session)?.len();
-            }
-        }
-        Ok(rows)
-    }
-
-    /// How many rows are stale or unknown, by that word and by the cause. What one look has not yet settled counts as it
-    /// was before.
-    pub fn doubtful_by_cause(&self) -> Result<BTreeMap<(&'static str, &'static str), u64>, StorageError> {
-        let mut doubtful = BTreeMap::new();
-        for (_, mark) in self.shelf.list::<Mark>(Table::Marks, &[])? {
-            if let Some(cause) = mark.freshness.cause() {
-                *doubtful.entry((mark.freshness.word(), cause)).or_insert(0) += 1;
-            }
-        }
-        let doubted = self.doubted_rows()? as u64;
-        if doubted > 0 {
-            doubtful.insert(("unknown", freshness::Doubt::Gap.word()), doubted);
-        }
-        Ok(doubtful)
     }
 
     fn source_state(&self, source: SourceId) -> Result<SourceState, StorageError> {
