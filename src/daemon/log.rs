@@ -36,6 +36,8 @@ struct Inner {
     /// Why the last line could not be logged; none when it could.
     trouble: Option<String>,
     mend_after: Option<Instant>,
+    /// Why the end of a file that was left may not be on disk, told by the syncer after the log had gone on.
+    late: Arc<Mutex<Option<String>>>,
     /// Of the files before this one.
     syncs_before: u64,
 }
@@ -70,6 +72,7 @@ impl Log {
             path: path.clone(),
             trouble,
             mend_after,
+            late: Arc::default(),
             syncs_before: 0,
         };
         inner.apply_mode();
@@ -244,10 +247,13 @@ impl Inner {
     /// A file whose sync failed takes nothing more: the kernel has forgotten what it lost, and would call the next sync
     /// a success.
     fn mend(&mut self) -> Result<(), LogError> {
-        match self.watched.failed() {
-            None => Ok(()),
-            Some(error) => self.begin_new_file(&format!("the file before could not be synced: {error}")),
-        }
+        let late = self.late.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let failed = self.watched.failed().map(|error| error.to_string());
+        let Some(error) = failed.or(late) else { return Ok(()) };
+        self.begin_new_file(&format!("the file before could not be synced: {error}"))?;
+        // Only now has a write been synced again.
+        *self.late.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(())
     }
 
     /// The new file is synced before it has its name, so whoever is answered from it is answered after a sync.
@@ -273,7 +279,8 @@ impl Inner {
     }
 
     fn tried_again(&mut self) -> Option<String> {
-        if self.trouble.is_some() || self.watched.failed().is_some() {
+        let late = self.late.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        if late || self.trouble.is_some() || self.watched.failed().is_some() {
             let healed = self.mend().and_then(|()| {
                 let what = self.trouble.clone().unwrap_or_default();
                 self.log.append(&event_line("healed", &[("what", &what)]))
@@ -316,10 +323,12 @@ impl Inner {
         if self.log.last() != before.as_ref() {
             // The new file's head is on disk already; what it follows is after this sync.
             let anchor = self.anchors.take(&self.log);
+            let late = Arc::clone(&self.late);
             self.watched.sync_soon(Box::new(move |synced| match synced {
                 Ok(()) => anchor.iter().for_each(Anchor::send),
                 Err(error) => {
                     tracing::error!(%error, "the end of a rotated decision log may not be on disk");
+                    *late.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
                 }
             }));
             self.watch_anew()?;
@@ -348,5 +357,35 @@ impl Inner {
         // Whoever waited may have gone away.
         self.watched.sync_soon(Box::new(move |synced| drop(sender.send(synced))));
         Some(receiver)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Died, Log, config};
+    use std::fs::File;
+
+    #[test]
+    fn a_rotated_file_that_cannot_be_synced_any_more_is_told_and_the_log_goes_on_in_another() {
+        let state = tempfile::tempdir().unwrap();
+        let log = Log::open(state.path(), &config::Log::default(), &Died::default()).unwrap();
+        log.event("first", &[]).unwrap();
+        {
+            let mut inner = log.lock();
+            // No kernel syncs a device.
+            inner.watched = inner.syncer.watch(File::open("/dev/null").unwrap());
+            inner.rotate(None).unwrap();
+        }
+        let begun = std::time::Instant::now();
+        while log.lock().late.lock().unwrap().is_none() {
+            assert!(begun.elapsed().as_secs() < 60, "the syncer never told");
+            std::thread::yield_now();
+        }
+        log.event("second", &[]).unwrap();
+        let files = std::fs::read_dir(state.path()).unwrap().count();
+        assert_eq!(files, 3, "the first, the one that followed it, and the one that follows that");
+        let text = std::fs::read_to_string(log.path()).unwrap();
+        assert!(text.contains("\"healed\"") && text.contains("could not be synced"), "{text}");
+        assert_eq!(log.failed(), None);
     }
 }
