@@ -16,13 +16,20 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 /// A watch that goes on while the test does.
 struct Watching {
     child: Kept,
-    out: Arc<Mutex<String>>,
-    err: Arc<Mutex<String>>,
+    out: Followed,
+    err: Followed,
+}
+
+/// What came out of a pipe so far, and the thread that reads on.
+struct Followed {
+    text: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Watching {
@@ -35,11 +42,11 @@ impl Watching {
     }
 
     fn out(&self) -> String {
-        self.out.lock().expect("no panic").clone()
+        self.out.so_far()
     }
 
     fn err(&self) -> String {
-        self.err.lock().expect("no panic").clone()
+        self.err.so_far()
     }
 
     /// The counts of stale rows that were shown, one after the other.
@@ -54,7 +61,20 @@ impl Watching {
 
     fn ended(&mut self) -> ExitStatus {
         wait_until("the watch ends", || self.child.0.try_wait().expect("it was started").is_some());
+        // What it said last may still be in the pipes.
+        self.out.end();
+        self.err.end();
         self.child.0.wait().expect("it ended")
+    }
+}
+
+impl Followed {
+    fn so_far(&self) -> String {
+        self.text.lock().expect("no panic").clone()
+    }
+
+    fn end(&mut self) {
+        self.reader.take().map_or(Ok(()), JoinHandle::join).expect("the reader does not panic");
     }
 }
 
@@ -64,17 +84,17 @@ fn watch(place: &Place, socket: &Path, args: &[&str]) -> Command {
     command
 }
 
-fn follow(mut pipe: impl Read + Send + 'static) -> Arc<Mutex<String>> {
+fn follow(mut pipe: impl Read + Send + 'static) -> Followed {
     let text = Arc::<Mutex<String>>::default();
     let theirs = Arc::clone(&text);
-    std::thread::spawn(move || {
+    let reader = std::thread::spawn(move || {
         let mut bytes = [0; 4_096];
         // A terminal that nobody holds any more ends with an error.
         while let Ok(len @ 1..) = pipe.read(&mut bytes) {
             theirs.lock().expect("no panic").push_str(&String::from_utf8_lossy(&bytes[..len]));
         }
     });
-    text
+    Followed { text, reader: Some(reader) }
 }
 
 /// Changes a file in one step, for one that is being rewritten is empty for a moment.
@@ -142,7 +162,7 @@ fn on_a_terminal_the_same_place_is_written_over() {
     let _child = Kept(command.env("TERM", "xterm").stdout(inside).spawn().expect("it runs"));
     drop(command);
     let screen = follow(File::from(terminal));
-    let shown = || screen.lock().expect("no panic").clone();
+    let shown = || screen.so_far();
     wait_until("the first is shown", || shown().contains("1 fresh"));
     change(&place, "2");
     wait_until("the change is shown", || shown().contains("1 stale") && shown().ends_with("\u{1b}[J"));
