@@ -55,7 +55,7 @@ impl Serving {
         serving
     }
 
-    pub(super) fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
@@ -67,7 +67,7 @@ impl Serving {
         kill_process(self.pid(), signal).expect("it runs");
     }
 
-    pub(super) fn ends(&mut self) -> i32 {
+    pub(crate) fn ends(&mut self) -> i32 {
         wait_until("it ends", || self.child.0.try_wait().expect("it was started").is_some());
         let status = self.child.0.wait().expect("it ended");
         status.code().unwrap_or_else(|| panic!("ended by {status}: {}", self.said()))
