@@ -27,7 +27,7 @@ use std::process::{Command, Stdio};
 
 /// What a run left behind.
 #[derive(Debug)]
-struct Run {
+pub(crate) struct Run {
     code: i32,
     out: String,
     err: String,
@@ -51,7 +51,7 @@ impl Run {
     }
 
     /// It failed with this code, said this, and gave no data.
-    fn fails(&self, code: i32, saying: &str) {
+    pub(crate) fn fails(&self, code: i32, saying: &str) {
         assert_eq!(self.code, code, "{self:?}");
         assert!(self.err.contains(saying), "{saying:?} is not in {self:?}");
         assert_eq!(self.out, "", "data of a failure");

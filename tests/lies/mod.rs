@@ -6,6 +6,7 @@ mod limits;
 mod mounts;
 mod renames;
 mod silent;
+mod stopped;
 mod writers;
 
 use std::io::{BufRead, BufReader, Write};

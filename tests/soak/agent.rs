@@ -184,7 +184,8 @@ impl<'stage> Agent<'stage> {
         let rows = if self.chance.bool() { "stale" } else { "all" };
         let params = json!({ "session": held.session.name, "rows": rows, "deadline_ms": deadline_ms });
         let answer = self.ask("decide", &params)?;
-        compare(self.stage, &held.session, &answer, false);
+        let mut rescan = Rescan::of(&self.stage.root());
+        compare(self.stage, &held.session, &answer, &mut rescan, false);
         Ok(())
     }
 
@@ -254,6 +255,7 @@ impl<'stage> Agent<'stage> {
 pub(super) fn check_exactly(stage: &Stage, chance: &mut Rng) {
     let _resting = stage.calm.write().expect("nobody failed");
     let mut client = connected(stage);
+    let mut rescan = Rescan::of(&stage.root());
     for number in 0..stage.clients.len() {
         for held in stage.held(number).iter().filter(|held| !held.open) {
             let begun = Instant::now();
@@ -265,7 +267,7 @@ pub(super) fn check_exactly(stage: &Stage, chance: &mut Rng) {
                     ask(&mut client, "status", &json!({ "session": name }))
                 };
                 let answer = answer.expect("the daemon runs");
-                if compare(stage, &held.session, &answer, begun.elapsed() > UNDECIDED_MAX) {
+                if compare(stage, &held.session, &answer, &mut rescan, begun.elapsed() > UNDECIDED_MAX) {
                     break;
                 }
                 std::thread::sleep(Duration::from_millis(50));
@@ -275,9 +277,8 @@ pub(super) fn check_exactly(stage: &Stage, chance: &mut Rng) {
 }
 
 /// Whether every row is decided. `last` says that it must be.
-fn compare(stage: &Stage, session: &Session, answer: &Value, last: bool) -> bool {
-    let mut rescan = Rescan::of(&stage.root());
-    let compared = Compared::of(&session.beliefs, answer, &mut rescan, stage.operator);
+fn compare(stage: &Stage, session: &Session, answer: &Value, rescan: &mut Rescan, last: bool) -> bool {
+    let compared = Compared::of(&session.beliefs, answer, rescan, stage.operator);
     count(&stage.counts.claims, compared.fresh);
     count(&stage.counts.stale, compared.stale);
     count(&stage.counts.unknown, compared.unknown);

@@ -10,6 +10,8 @@ pub(super) struct Gauge {
     pub(super) descriptors: usize,
     pub(super) watches: usize,
     pub(super) threads: usize,
+    /// Threads of sled, which makes more than seven of them under load and keeps some of those for good.
+    pub(super) of_sled: usize,
     /// All of its resident memory.
     pub(super) resident_kib: usize,
     /// What of it stands in no file: heap and stacks.
@@ -28,11 +30,15 @@ impl Gauge {
         let infos = std::fs::read_dir(process.join("fdinfo")).expect("it is ours");
         let infos: Vec<String> =
             infos.flatten().filter_map(|info| std::fs::read_to_string(info.path()).ok()).collect();
+        let tasks = std::fs::read_dir(process.join("task")).expect("it is ours").flatten();
+        let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+        let (of_sled, threads): (Vec<String>, _) = names.partition(|name| name.starts_with("sled-io"));
         let watches = |info: &String| info.lines().filter(|line| line.starts_with("inotify wd:")).count();
         Self {
             descriptors: infos.len(),
             watches: infos.iter().map(watches).sum(),
-            threads: field("Threads"),
+            threads: threads.len(),
+            of_sled: of_sled.len(),
             resident_kib: field("VmRSS"),
             anonymous_kib: field("RssAnon"),
         }
@@ -46,10 +52,10 @@ impl Gauge {
 
 impl fmt::Display for Gauge {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { descriptors, watches, threads, resident_kib, anonymous_kib } = self;
+        let Self { descriptors, watches, threads, of_sled, resident_kib, anonymous_kib } = self;
         write!(
             out,
-            "{descriptors} descriptors, {watches} watches, {threads} threads, {resident_kib} KiB resident, \
+            "{descriptors} descriptors, {watches} watches, {threads} threads and {of_sled} of sled, {resident_kib} KiB resident, \
              {anonymous_kib} KiB of them anonymous"
         )
     }
