@@ -11,9 +11,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 const FILES: usize = 4;
+
+/// Fewer than the kernel queues for one reader.
+const QUEUED: usize = 8_000;
 
 /// The daemon waits a second for a cookie, so some stops are longer than that.
 const STOPS: [Duration; 4] = [
@@ -90,6 +93,15 @@ fn stop(daemon: &Serving) {
     wait_until("it is stopped", || std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T ")));
 }
 
+/// Events that no session rests on, and none of which the kernel can merge with the one before it.
+fn queue_up(place: &Place) {
+    let open = |name| std::fs::File::create(place.root.join(name)).expect("a file");
+    let noise = [open("noise"), open("din")];
+    for turn in 0..QUEUED {
+        noise[turn % 2].set_modified(SystemTime::now()).expect("ours");
+    }
+}
+
 #[test]
 fn clients_that_wait_for_a_stopped_daemon_are_told_the_truth() {
     let place = Place::new();
@@ -117,6 +129,8 @@ fn clients_that_wait_for_a_stopped_daemon_are_told_the_truth() {
             let mut change = || history.write(&place, random.usize(..FILES), random.bool());
             (0..round * 3).for_each(|_| change());
             stop(&daemon);
+            // What changed stands behind a queue that takes longer to read than some are willing to wait.
+            queue_up(&place);
             (0..8).for_each(|_| change());
             // These ask a daemon that is stopped, about changes that are made already.
             let asked = [1, 40, 700, 10_000]
