@@ -39,7 +39,7 @@ impl Run {
         self.ends(0)
     }
 
-    fn ends(self, code: i32) -> Self {
+    pub(crate) fn ends(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self:?}");
         self
     }
@@ -67,7 +67,7 @@ fn program(place: &Place) -> Command {
 }
 
 /// Runs it to its end.
-fn staled(place: &Place, socket: &Path, args: &[&str]) -> Run {
+pub(crate) fn staled(place: &Place, socket: &Path, args: &[&str]) -> Run {
     feed(place, socket, args, "")
 }
 

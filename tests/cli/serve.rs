@@ -33,7 +33,7 @@ impl Serving {
     }
 
     /// With these variables, which systemd would set.
-    pub(super) fn start_under(place: &Place, args: &[&str], variables: &[(&str, &Path)]) -> Self {
+    pub(crate) fn start_under(place: &Place, args: &[&str], variables: &[(&str, &Path)]) -> Self {
         let mut command = program(place);
         command.envs(variables.iter().copied());
         Self::start_by(place, command, args)
