@@ -133,19 +133,27 @@ fn decide(client: &mut Client, session: &str) -> Value {
     ask(client, "decide", &json!({ "session": session, "deadline_ms": 10_000 }))
 }
 
-/// Half of a request, sent before a jump, and the rest of it behind.
-fn half_a_request(daemon: &Serving) -> UnixStream {
-    let mut stream = UnixStream::connect(&daemon.socket).expect("it serves");
-    stream.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,").expect("it reads");
-    stream
-}
+/// A request that comes in pieces, the first of them before a jump.
+struct Slow(UnixStream);
 
-fn the_other_half(mut stream: UnixStream, when: &str) {
-    stream.write_all(b"\"method\":\"hello\"}\n").unwrap_or_else(|error| panic!("{when}: closed, {error}"));
-    stream.set_read_timeout(Some(PATIENCE)).expect("a bound");
-    let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line).expect("an answer");
-    assert!(line.contains("\"result\""), "{when}: {line}");
+impl Slow {
+    fn begin(daemon: &Serving) -> Self {
+        let mut slow = Self(UnixStream::connect(&daemon.socket).expect("it serves"));
+        slow.goes_on("{\"jsonrpc\":\"2.0\",\"id\":1,", "the beginning");
+        slow
+    }
+
+    fn goes_on(&mut self, piece: &str, when: &str) {
+        self.0.write_all(piece.as_bytes()).unwrap_or_else(|error| panic!("{when}: closed, {error}"));
+    }
+
+    fn ends(mut self, when: &str) {
+        self.goes_on("\"hello\"}\n", when);
+        self.0.set_read_timeout(Some(PATIENCE)).expect("a bound");
+        let mut line = String::new();
+        BufReader::new(self.0).read_line(&mut line).expect("an answer");
+        assert!(line.contains("\"result\""), "{when}: {line}");
+    }
 }
 
 fn year(moment: &Value) -> i64 {
@@ -172,12 +180,14 @@ fn no_jump_of_the_wall_clock_changes_an_answer_or_ends_a_wait() {
     let subscribe = Subscribe { topics: vec!["staleness".to_owned()], session: None };
     let mut told = Client::connect(&daemon.socket).expect("it serves").subscribe(&subscribe).expect("it may");
     for (turn, (to, years)) in JUMPS.into_iter().enumerate() {
-        let half = half_a_request(&daemon);
+        let mut slow = Slow::begin(&daemon);
         clock.jump(to);
+        // Whoever is in the middle of a line is looked at again with every piece of it.
+        slow.goes_on("\"method\":", to);
         let report = decide(&mut client, "s");
         assert_eq!(report["transition"], "resume", "{to}: {report}");
         assert!(years.contains(&year(&report["decided_at"])), "the clock did not jump to {to}: {report}");
-        the_other_half(half, to);
+        slow.ends(to);
         jumping.assert_fed(to);
         place.write("a", "two\n");
         hears(&mut told, to);

@@ -92,7 +92,13 @@ impl<'stage> Agent<'stage> {
 
     fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Lost> {
         count(&self.stage.counts.requests, 1);
-        ask(&mut self.client, method, params)
+        let answer = ask(&mut self.client, method, params)?;
+        if let (Some(seq), Some(hash)) =
+            (answer["receipt"]["seq"].as_u64(), answer["receipt"]["hash"].as_str())
+        {
+            self.stage.keep(format!("{seq}:{hash}").parse().expect("a receipt"));
+        }
+        Ok(answer)
     }
 
     /// Registers it with other beliefs. What the daemon's own look stands in for must not move meanwhile.
@@ -192,13 +198,16 @@ impl<'stage> Agent<'stage> {
     /// Answers while everything moves, which are true of no moment that anybody could name.
     fn ask_in_the_storm(&mut self, held: &Held) -> Result<(), Lost> {
         let name = &held.session.name;
-        let (method, params) = match self.chance.u8(..4) {
-            0 => ("status", json!({ "session": name })),
-            1 => ("status", json!({})),
-            2 => ("context.get", json!({ "session": name })),
-            _ => ("decide", json!({ "session": name, "deadline_ms": self.chance.u64(..200) })),
-        };
-        self.ask(method, &params).map(drop)
+        for _ in 0..self.chance.u8(1..16) {
+            let (method, params) = match self.chance.u8(..5) {
+                0 => ("status", json!({ "session": name })),
+                1 => ("status", json!({})),
+                2 => ("context.get", json!({ "session": name })),
+                _ => ("decide", json!({ "session": name, "deadline_ms": self.chance.u64(..200) })),
+            };
+            self.ask(method, &params)?;
+        }
+        Ok(())
     }
 
     /// Hears what happens for a while, reads some of it or none, and is gone without a word.

@@ -3,6 +3,7 @@
 use crate::adversary::head;
 use crate::adversary::layout::{self, Place};
 use crate::adversary::sessions::Session;
+use staled::store::decision_log::Receipt;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -33,6 +34,7 @@ pub(super) struct Stage {
     pub(super) operator: u32,
     pub(super) counts: Counts,
     told: Mutex<VecDeque<String>>,
+    receipts: Mutex<Vec<Receipt>>,
     over: AtomicBool,
 }
 
@@ -73,6 +75,7 @@ impl Stage {
             operator,
             counts: Counts::default(),
             told: Mutex::default(),
+            receipts: Mutex::default(),
             over: AtomicBool::new(false),
             world,
         }
@@ -93,6 +96,15 @@ impl Stage {
         if told.len() > TOLD {
             told.pop_front();
         }
+    }
+
+    /// A decision was logged under this number, so it has to be there for good.
+    pub(super) fn keep(&self, receipt: Receipt) {
+        self.receipts.lock().unwrap_or_else(PoisonError::into_inner).push(receipt);
+    }
+
+    pub(super) fn receipts(&self) -> Vec<Receipt> {
+        self.receipts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What happened last.
