@@ -79,10 +79,12 @@ pub(super) fn churn(stage: &Stage, mut operator: Operator, mut chance: Rng) {
         {
             let _busy = stage.calm.read().unwrap_or_else(PoisonError::into_inner);
             let _moving = stage.still.write().unwrap_or_else(PoisonError::into_inner);
-            if chance.u8(..8) == 0 {
-                check_out(stage, &mut chance);
-            } else {
-                operate(stage, &mut operator, &mut chance);
+            // Whoever compares lets nothing move, so once it is our turn there is more to do than one thing.
+            for _ in 0..chance.u8(1..=6) {
+                match chance.u8(..8) {
+                    0 => check_out(stage, &mut chance),
+                    _ => operate(stage, &mut operator, &mut chance),
+                }
             }
         }
         std::thread::sleep(Duration::from_millis(chance.u64(..20)));
