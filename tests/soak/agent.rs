@@ -37,6 +37,7 @@ pub(super) struct Agent<'stage> {
 impl<'stage> Agent<'stage> {
     pub(super) fn new(stage: &'stage Stage, number: usize, mut chance: Rng) -> Self {
         let client = connected(stage);
+        let _still = stage.still.read().unwrap_or_else(PoisonError::into_inner);
         *stage.held(number) = (0..SESSIONS)
             .map(|session| {
                 let name = format!("soak-{number}-{session}");
