@@ -7,6 +7,7 @@
 
 pub mod decision_log;
 pub mod journal;
+pub mod kept;
 pub mod record;
 pub mod sled_index;
 pub mod syncer;
@@ -24,6 +25,7 @@ pub use ledger::Ledger;
 pub use size::bytes_below;
 
 use journal::{Journal, JournalError};
+use kept::PutBackError;
 use record::Record;
 use replay::{ReplayError, apply};
 use sled_index::{Doubt, SledIndex};
@@ -174,9 +176,9 @@ impl From<StorageError> for Hurdle {
 impl From<ReplayError> for Hurdle {
     fn from(error: ReplayError) -> Self {
         Self::Index(match error {
-            ReplayError::Storage(error) | ReplayError::Register(RegisterError::Storage(error)) => {
-                error.into()
-            }
+            ReplayError::Storage(error)
+            | ReplayError::Register(RegisterError::Storage(error))
+            | ReplayError::PutBack(PutBackError::Storage(error)) => error.into(),
             other => Doubt::contents(other.to_string()),
         })
     }

@@ -1,5 +1,6 @@
 //! Journal records back into the index: the same steps that the daemon took when they were told.
 
+use super::kept::PutBackError;
 use super::record::{Record, restored};
 use crate::index::storage::{Storage, StorageError};
 use crate::index::{Index, RegisterError};
@@ -23,6 +24,9 @@ pub(super) enum ReplayError {
     /// It says what could not have been told.
     #[error("a journal record was refused: {0}")]
     Refused(#[from] Refusal),
+    /// A session cannot be put back.
+    #[error("a journal record was refused: {0}")]
+    PutBack(#[from] PutBackError),
     /// The index did not take it.
     #[error(transparent)]
     Register(#[from] RegisterError),
@@ -45,7 +49,7 @@ pub(super) fn apply(index: &mut Index<impl Storage>, record: Record) -> Result<(
         }
         Record::Settled { session, adopted, fresh } => {
             if let Some(session) = index.session(&named(&session)?) {
-                let (adopted, fresh) = restored(&adopted, &fresh);
+                let (adopted, fresh) = restored(&adopted, &fresh)?;
                 index.restore(session, &adopted, &fresh)?;
             }
         }
@@ -54,6 +58,7 @@ pub(super) fn apply(index: &mut Index<impl Storage>, record: Record) -> Result<(
                 index.acknowledge(session, &path.0, convert::digest(&digest)?, Moment::from_micros(at))?;
             }
         }
+        Record::Kept(kept) => kept.put_back(index)?,
         Record::Doubted => index.doubt_all()?,
         Record::Refuted { session, target, at } => {
             if let Some(session) = index.session(&named(&session)?) {
