@@ -23,7 +23,7 @@ use crate::world::dart::Died;
 pub use ledger::Ledger;
 pub use size::bytes_below;
 
-use journal::{Journal, JournalError};
+use journal::{Journal, JournalError, Piece};
 use record::Record;
 use replay::{ReplayError, apply};
 use sled_index::{Doubt, SledIndex};
@@ -195,9 +195,12 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
     let (tables, applied) = SledIndex::open(folder, id).map_err(Hurdle::Index)?;
     let mut index = Index::open(tables, opening.epoch)?;
     let mut failed = None;
-    let opened = Journal::open(&journal_folder, id, &mut |seq, payload| {
-        if seq > applied && failed.is_none() {
-            failed = replay_one(&mut index, seq, payload).err();
+    let opened = Journal::open(&journal_folder, id, &mut |piece| {
+        match piece {
+            Piece::Record(seq, payload) if seq > applied && failed.is_none() => {
+                failed = replay_one(&mut index, seq, payload).err();
+            }
+            _ => {}
         }
         Ok(())
     });
@@ -216,6 +219,10 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
         journal.put_in_doubt().map_err(|error| Hurdle::Store(error.into()))?;
         let reason = format!("it has applied record {applied}, and the journal ends at {}", opened.last_seq);
         return Err(Hurdle::Index(Doubt::contents(reason)));
+    }
+    if opened.in_doubt && applied > 0 {
+        // It may know what a damaged snapshot has lost, and what is told later would stand on that in it alone.
+        return Err(Hurdle::Index(Doubt::contents("records of the journal are lost")));
     }
     if opened.in_doubt {
         doubt_all(&mut journal, &mut index)?;
