@@ -12,6 +12,8 @@ pub mod record;
 pub mod sled_index;
 pub mod syncer;
 mod asides;
+mod catching_up;
+pub mod compacting;
 mod ledger;
 mod passing;
 mod replay;
@@ -24,10 +26,11 @@ use crate::world::dart::Died;
 pub use ledger::Ledger;
 pub use size::bytes_below;
 
+use catching_up::{CatchingUp, apply_record};
 use journal::{Journal, JournalError};
 use kept::PutBackError;
 use record::Record;
-use replay::{ReplayError, apply};
+use replay::ReplayError;
 use sled_index::{Doubt, SledIndex};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -196,13 +199,12 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
     let id = known.unwrap_or(opening.new_id);
     let (tables, applied) = SledIndex::open(folder, id).map_err(Hurdle::Index)?;
     let mut index = Index::open(tables, opening.epoch)?;
-    let mut failed = None;
-    let opened = Journal::open(&journal_folder, id, &mut |seq, payload| {
-        if seq > applied && failed.is_none() {
-            failed = replay_one(&mut index, seq, payload).err();
-        }
+    let mut catching_up = CatchingUp::new(&mut index, applied);
+    let opened = Journal::open(&journal_folder, id, &mut |piece| {
+        catching_up.take(piece);
         Ok(())
     });
+    let caught_up = catching_up.end();
     let (mut journal, opened) = opened.map_err(|error| Hurdle::Store(error.into()))?;
     healed.extend(opened.torn.as_ref().map(torn_text));
     healed.extend(opened.damage.as_ref().map(ToString::to_string));
@@ -210,14 +212,16 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
         // Said at once too, for what follows may fail and be tried again, and then it is healed already.
         tracing::error!("{damage}");
     }
-    if let Some(error) = failed {
-        return Err(error.into());
-    }
+    caught_up?;
     if opened.last_seq < applied {
         // The records that the index knows were acknowledged, and the journal has lost them.
         journal.put_in_doubt().map_err(|error| Hurdle::Store(error.into()))?;
         let reason = format!("it has applied record {applied}, and the journal ends at {}", opened.last_seq);
         return Err(Hurdle::Index(Doubt::contents(reason)));
+    }
+    if opened.in_doubt && applied > 0 {
+        // It may know what a damaged snapshot has lost, and what is told later would stand on that in it alone.
+        return Err(Hurdle::Index(Doubt::contents("records of the journal are lost")));
     }
     if opened.in_doubt {
         doubt_all(&mut journal, &mut index)?;
@@ -242,14 +246,6 @@ fn doubt_all(journal: &mut Journal, index: &mut Index<SledIndex>) -> Result<(), 
     let failed = |error: JournalError| Hurdle::Store(error.into());
     let payload = Record::Doubted.to_bytes();
     let seq = journal.append(&payload).map_err(failed)?;
-    replay_one(index, seq, &payload)?;
+    apply_record(index, seq, &payload)?;
     journal.settle_doubt().map_err(failed)
-}
-
-fn replay_one(index: &mut Index<SledIndex>, seq: u64, payload: &[u8]) -> Result<(), ReplayError> {
-    let record = Record::from_bytes(payload).map_err(|source| ReplayError::Record { seq, source })?;
-    index.storage_mut().begin(seq)?;
-    apply(index, record)?;
-    index.storage_mut().commit(seq)?;
-    Ok(())
 }

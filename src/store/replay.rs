@@ -21,6 +21,16 @@ pub(super) enum ReplayError {
         /// Why.
         source: serde_json::Error,
     },
+    /// The journal no longer has what comes next.
+    #[error(
+        "it has applied record {applied}, and the journal has only what is left of the records up to {snapshot}"
+    )]
+    Behind {
+        /// How far the index has come.
+        applied: u64,
+        /// The last record that a snapshot stands for.
+        snapshot: u64,
+    },
     /// It says what could not have been told.
     #[error("a journal record was refused: {0}")]
     Refused(#[from] Refusal),
@@ -33,6 +43,13 @@ pub(super) enum ReplayError {
     /// The index failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
+}
+
+impl Record {
+    /// The record that stands at this place in the journal.
+    pub(super) fn read(seq: u64, payload: &[u8]) -> Result<Self, ReplayError> {
+        Self::from_bytes(payload).map_err(|source| ReplayError::Record { seq, source })
+    }
 }
 
 pub(super) fn apply(index: &mut Index<impl Storage>, record: Record) -> Result<(), ReplayError> {

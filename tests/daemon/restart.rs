@@ -301,7 +301,7 @@ fn what_happened_while_nobody_looked_is_seen() {
 /// A registration that was journaled and never answered: what is on disk by now is not what the agent saw then.
 #[test]
 fn a_baseline_that_was_never_taken_is_not_taken_later() {
-    use staled::store::journal::Journal;
+    use staled::store::journal::{Journal, Piece};
     use staled::store::record::Record;
     let place = Place::new();
     place.write("a", "1");
@@ -310,8 +310,10 @@ fn a_baseline_that_was_never_taken_is_not_taken_later() {
     daemon.stop();
     let folder = place.home.join("state/journal");
     let mut last = Vec::new();
-    let mut keep = |_, payload: &[u8]| {
-        if payload.starts_with(b"{\"told\"") {
+    let mut keep = |piece: Piece<'_>| {
+        if let Piece::Record(_, payload) = piece
+            && payload.starts_with(b"{\"told\"")
+        {
             last = payload.to_vec();
         }
         Ok(())

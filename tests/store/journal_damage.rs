@@ -7,7 +7,7 @@ use super::index_damage::{Files, fill, read, told, write_back};
 use super::say;
 use crate::harness::{Daemon, Place, file};
 use serde_json::{Value, json};
-use staled::store::journal::{Journal, peek_id};
+use staled::store::journal::{Journal, Piece, peek_id};
 use staled::store::{self, Opening};
 use staled::world::dart::Died;
 use std::collections::BTreeMap;
@@ -47,13 +47,14 @@ fn session_of(payload: &[u8]) -> String {
 fn in_segments(folder: &Path, random: &mut fastrand::Rng) -> Vec<Stand> {
     let id = peek_id(folder).unwrap().unwrap();
     let mut payloads = Vec::new();
-    let mut keep = |_, payload: &[u8]| {
+    let mut keep = |piece: Piece<'_>| {
+        let Piece::Record(_, payload) = piece else { panic!("nothing was compacted") };
         payloads.push(payload.to_vec());
         Ok(())
     };
     drop(Journal::open(folder, id, &mut keep).unwrap());
     fs::remove_dir_all(folder).unwrap();
-    let (mut journal, _) = Journal::open(folder, id, &mut |_, _| Ok(())).unwrap();
+    let (mut journal, _) = Journal::open(folder, id, &mut |_| Ok(())).unwrap();
     let mut end = HEADER_LEN;
     let mut stands = Vec::new();
     for payload in payloads {
