@@ -7,7 +7,7 @@
 //! The segment that is appended to is never touched, so all of this may be done on another thread. What is left of the
 //! records is the caller's to say: payloads are opaque here.
 
-use super::folder::{self, Found, snapshot_path};
+use super::folder;
 use super::replay::{Replayed, replay_one};
 use super::segment::{Header, Kind};
 use super::{Each, JournalError, base, snapshot};
@@ -92,22 +92,13 @@ impl Closed {
     /// What is superfluous once the snapshot is in place, oldest first; nothing before that.
     pub fn covered(&self) -> Result<Vec<PathBuf>, JournalError> {
         let found = folder::list(&self.dir)?;
-        Ok(if found.snapshots.contains(&self.last_seq) { self.covered_of(&found) } else { Vec::new() })
+        let in_place = found.snapshots.contains(&self.last_seq);
+        Ok(if in_place { found.covered(&self.dir, self.last_seq) } else { Vec::new() })
     }
 
     /// Removes what is superfluous. What fails may be tried again, and the next opening does.
     pub fn remove_covered(&self) -> Result<(), JournalError> {
         self.covered()?.iter().try_for_each(|path| folder::remove(path))?;
         folder::sync(&self.dir)
-    }
-
-    fn covered_of(&self, found: &Found) -> Vec<PathBuf> {
-        found.covered(&self.dir, self.last_seq)
-    }
-
-    /// The snapshot's name.
-    #[must_use]
-    pub fn snapshot(&self) -> PathBuf {
-        snapshot_path(&self.dir, self.last_seq)
     }
 }
