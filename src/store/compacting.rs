@@ -42,7 +42,7 @@ fn left_of(closed: &Closed) -> Result<Vec<Vec<u8>>, CompactError> {
     let mut payloads = Vec::new();
     kept::of(&index, &mut |record| {
         payloads.push(record.to_bytes());
-        Ok(())
+        Ok::<_, StorageError>(())
     })?;
     Ok(payloads)
 }

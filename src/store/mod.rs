@@ -14,6 +14,7 @@ pub mod syncer;
 mod asides;
 mod catching_up;
 pub mod compacting;
+pub mod export;
 mod ledger;
 mod passing;
 mod replay;

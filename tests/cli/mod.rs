@@ -7,6 +7,7 @@ mod confine;
 mod crowd;
 mod decide;
 mod doctor;
+mod export;
 mod help;
 mod metrics;
 mod offline;

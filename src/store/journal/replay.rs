@@ -86,7 +86,7 @@ pub(super) fn replay(
     Ok(())
 }
 
-/// Replays one segment, up to the one behind it if there is one.
+/// Replays one segment, up to the one behind it if there is one. A torn end is cut.
 pub(super) fn replay_one(
     dir: &Path,
     first_seq: u64,
@@ -94,6 +94,21 @@ pub(super) fn replay_one(
     state: &mut Replayed,
     each: Each<'_>,
 ) -> Result<(), JournalError> {
+    if let Some(torn) = tell_one(dir, first_seq, next_first, state, each)? {
+        cut(&torn.segment, torn.at_byte, "torn")?;
+        state.torn = Some(torn);
+    }
+    Ok(())
+}
+
+/// Tells one segment, up to the one behind it if there is one, and changes nothing. Returns its torn end.
+pub(super) fn tell_one(
+    dir: &Path,
+    first_seq: u64,
+    next_first: Option<u64>,
+    state: &mut Replayed,
+    each: Each<'_>,
+) -> Result<Option<Torn>, JournalError> {
     let path = segment_path(dir, first_seq);
     let Some((header, mut reader)) = Reader::open(&path, Kind::Segment)? else {
         // A crash leaves no such thing: segments get their name when their header is on disk.
@@ -111,10 +126,10 @@ pub(super) fn replay_one(
     if next_first.is_some_and(|next| state.last_seq + 1 != next) {
         return Err(JournalError::damaged(&path, reader.at(), "a record is not what was written"));
     }
-    if next_first.is_none() && reader.at() < reader.len() {
-        state.torn = Some(cut_tail(&path, &reader, state.last_seq + 1)?);
+    if next_first.is_some() || reader.at() == reader.len() {
+        return Ok(None);
     }
-    Ok(())
+    torn_end(&path, &reader, state.last_seq + 1).map(Some)
 }
 
 fn check_header(
@@ -152,8 +167,8 @@ fn read_records(
     Ok(())
 }
 
-/// Cuts what a crash left of an append. What is more than that is damage.
-fn cut_tail(path: &Path, reader: &Reader, expected: u64) -> Result<Torn, JournalError> {
+/// What a crash left of an append. What is more than that is damage.
+fn torn_end(path: &Path, reader: &Reader, expected: u64) -> Result<Torn, JournalError> {
     let (at_byte, bytes_cut) = (reader.at(), reader.len() - reader.at());
     let damaged = |why: String| Err(JournalError::damaged(path, at_byte, why));
     if bytes_cut > TAIL_MAX {
@@ -166,7 +181,6 @@ fn cut_tail(path: &Path, reader: &Reader, expected: u64) -> Result<Torn, Journal
     if segment::holds_a_record_behind(&tail, expected) {
         return damaged(format!("record {expected} is not what was written, and good records follow it"));
     }
-    cut(path, at_byte, "torn")?;
     Ok(Torn { segment: path.to_owned(), at_byte, bytes_cut })
 }
 

@@ -99,10 +99,10 @@ enum Whose {
 }
 
 /// The records that say everything this index was told, session by session in the order of their names.
-pub fn of(
+pub fn of<E: From<StorageError>>(
     index: &Index<impl Storage>,
-    each: &mut dyn FnMut(Record) -> Result<(), StorageError>,
-) -> Result<(), StorageError> {
+    each: &mut dyn FnMut(Record) -> Result<(), E>,
+) -> Result<(), E> {
     for session in index.sessions()? {
         let stored = index.head(session)?;
         let name = stored.session.to_string();
