@@ -23,7 +23,9 @@ fn scene() -> (Place, Daemon) {
 
 fn exported(place: &Place) -> String {
     let state = place.home.join("state");
-    let run = staled(place, Path::new(NOWHERE), &["export", "--state", state.to_str().unwrap()]).ok();
+    let run =
+        staled(place, Path::new(NOWHERE), &["export", "--state", state.to_str().expect("a name in UTF-8")])
+            .ok();
     assert!(run.err.contains("exported 2 sessions with 3 rows"), "{run:?}");
     run.out
 }
