@@ -28,6 +28,7 @@ use record::Record;
 use replay::{ReplayError, apply};
 use sled_index::{Doubt, SledIndex};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// The store cannot be used.
@@ -76,6 +77,12 @@ impl StoreError {
             }
             Self::Thread(_) => true,
         }
+    }
+
+    /// Whether nothing but another version of the program, or a person, gets past it: the same would be met every time.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Journal(JournalError::Refused { .. } | JournalError::OtherFormat { .. }))
     }
 }
 
@@ -196,8 +203,12 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
     let mut index = Index::open(tables, opening.epoch)?;
     let mut failed = None;
     let opened = Journal::open(&journal_folder, id, &mut |seq, payload| {
-        if seq > applied && failed.is_none() {
-            failed = replay_one(&mut index, seq, payload).err();
+        if seq <= applied || failed.is_some() {
+            return Ok(());
+        }
+        match replay_unforeseen(&mut index, seq, payload) {
+            Err(error) if error.is_final(applied == 0) => return Err(error.into()),
+            replayed => failed = replayed.err(),
         }
         Ok(())
     });
@@ -244,8 +255,14 @@ fn doubt_all(journal: &mut Journal, index: &mut Index<SledIndex>) -> Result<(), 
     journal.settle_doubt().map_err(failed)
 }
 
+/// A record that nobody thought of must not end the process before it can say which one it was. After a panic the index
+/// is not used any more.
+fn replay_unforeseen(index: &mut Index<SledIndex>, seq: u64, payload: &[u8]) -> Result<(), ReplayError> {
+    catch_unwind(AssertUnwindSafe(|| replay_one(index, seq, payload))).unwrap_or(Err(ReplayError::Panicked))
+}
+
 fn replay_one(index: &mut Index<SledIndex>, seq: u64, payload: &[u8]) -> Result<(), ReplayError> {
-    let record = Record::from_bytes(payload).map_err(|source| ReplayError::Record { seq, source })?;
+    let record = Record::from_bytes(payload)?;
     index.storage_mut().begin(seq)?;
     apply(index, record)?;
     index.storage_mut().commit(seq)?;

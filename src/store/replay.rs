@@ -13,15 +13,10 @@ use crate::world::digest;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReplayError {
     /// It is not a record that this version knows.
-    #[error("journal record {seq} cannot be read: {source}")]
-    Record {
-        /// Which.
-        seq: u64,
-        /// Why.
-        source: serde_json::Error,
-    },
+    #[error("it is none that this version knows: {0}")]
+    Record(#[from] serde_json::Error),
     /// It says what could not have been told.
-    #[error("a journal record was refused: {0}")]
+    #[error("it says what cannot be: {0}")]
     Refused(#[from] Refusal),
     /// The index did not take it.
     #[error(transparent)]
@@ -29,6 +24,20 @@ pub(super) enum ReplayError {
     /// The index failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// What it says was not foreseen.
+    #[error("it makes this version panic")]
+    Panicked,
+}
+
+impl ReplayError {
+    /// Whether no other index could take the record either. One that was there before may be wrong itself.
+    pub(super) fn is_final(&self, new_index: bool) -> bool {
+        match self {
+            Self::Record(_) | Self::Refused(_) => true,
+            Self::Register(RegisterError::Storage(_)) | Self::Storage(_) => false,
+            Self::Register(_) | Self::Panicked => new_index,
+        }
+    }
 }
 
 pub(super) fn apply(index: &mut Index<impl Storage>, record: Record) -> Result<(), ReplayError> {

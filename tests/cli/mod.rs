@@ -8,6 +8,7 @@ mod crowd;
 mod decide;
 mod doctor;
 mod help;
+mod impasse;
 mod metrics;
 mod offline;
 #[cfg(debug_assertions)]

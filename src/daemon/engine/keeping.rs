@@ -57,6 +57,11 @@ pub(in crate::daemon) enum Unmade {
 }
 
 impl Unmade {
+    /// Whether it will be met every time.
+    pub(in crate::daemon) fn is_final(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_final())
+    }
+
     /// Whether it may pass by itself.
     pub(in crate::daemon) fn passes(&self) -> bool {
         matches!(self, Self::Store(error) if error.passes())
@@ -174,6 +179,7 @@ async fn made_again(
         let Some(tried) = refusing(&mut parts.inbox, trying).await else { return Ok(None) };
         match tried {
             Ok(Ok(made)) => return Ok(Some(made)),
+            Ok(Err(error)) if error.is_final() => return Err(error.into()),
             Ok(Err(error)) => {
                 tracing::error!(%error, "the store cannot be opened; tried again");
                 down.say(&error);

@@ -10,12 +10,13 @@
 use super::damage::{Damage, cut, heal};
 use super::segment::{self, HEADER_LEN, Header, Reader};
 use super::{JournalError, Torn};
+use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Told the seq and the payload of every record, in order.
-pub type Each<'a> = &'a mut dyn FnMut(u64, &[u8]) -> Result<(), JournalError>;
+/// Told the seq and the payload of every record, in order. What it refuses ends the replay, and the journal stays as it is.
+pub type Each<'a> = &'a mut dyn FnMut(u64, &[u8]) -> Result<(), Box<dyn Error + Send + Sync>>;
 
 /// Where the journal stands after a replay.
 pub(super) struct Replayed {
@@ -73,7 +74,7 @@ fn replay_one(
     check_header(header, first_seq, *id, &path)?;
     (state.first_seq, state.end) = (first_seq, HEADER_LEN);
     state.id = *id.insert(header.id);
-    read_records(&mut reader, state, next_first, each)?;
+    read_records(&path, &mut reader, state, next_first, each)?;
     state.end = reader.at();
     if next_first.is_some_and(|next| state.last_seq + 1 != next) {
         return Err(JournalError::damaged(&path, reader.at(), "a record is not what was written"));
@@ -105,6 +106,7 @@ fn check_header(
 
 /// Delivers records until the next segment takes over, or until there is no good one.
 fn read_records(
+    path: &Path,
     reader: &mut Reader,
     state: &mut Replayed,
     next_first: Option<u64>,
@@ -112,8 +114,10 @@ fn read_records(
 ) -> Result<(), JournalError> {
     while next_first.is_none_or(|next| state.last_seq + 1 < next) {
         let seq = state.last_seq + 1;
+        let at_byte = reader.at();
         let Some(payload) = reader.next(seq)? else { break };
-        each(seq, payload)?;
+        let refused = |source| JournalError::Refused { segment: path.to_owned(), at_byte, seq, source };
+        each(seq, payload).map_err(refused)?;
         state.last_seq = seq;
     }
     Ok(())
