@@ -15,7 +15,7 @@ use crate::index::Check;
 use crate::index::storage::Trouble;
 use crate::store::{self, Opened, Opening, StoreError};
 use crate::world::dart::Died;
-use crate::world::{Wake, World, WorldError};
+use crate::world::{Wake, World, WorldError, WorldOptions};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -90,7 +90,9 @@ impl Making {
         };
         let opened = store::open(&opening, &self.died)?;
         let (cookies, wake) = (self.folders.cookies(), Arc::clone(&self.wake));
-        let world = World::start(&cookies, &self.config.world_options(), wake, &self.died)?;
+        let stumbled = Some(self.folders.stumbled());
+        let options = WorldOptions { stumbled, ..self.config.world_options() };
+        let world = World::start(&cookies, &options, wake, &self.died)?;
         self.say("epoch", &[("epoch", &epoch), ("why", why)]);
         for what in &opened.healed {
             tracing::warn!("{what}");
