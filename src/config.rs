@@ -341,6 +341,7 @@ impl Config {
                     Unwatchable::Verify => look::Unwatchable::Verify,
                 },
             },
+            stumbled: None,
         }
     }
 

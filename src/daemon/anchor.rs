@@ -31,14 +31,25 @@ pub(super) struct Anchors {
 
 impl Anchors {
     pub(super) fn new(every: u64) -> Self {
-        let mut anchors = Self { journal: Arc::new(Journal::usual()), every: 0, due: u64::MAX };
+        Self::told_to(Journal::usual(), every)
+    }
+
+    fn told_to(journal: Journal, every: u64) -> Self {
+        let mut anchors = Self { journal: Arc::new(journal), every: 0, due: u64::MAX };
         anchors.configure(every);
         anchors
     }
 
+    /// As if systemd's journal listened there.
+    #[cfg(test)]
+    pub(super) fn at(path: PathBuf, every: u64) -> Self {
+        Self::told_to(Journal::at(path), every)
+    }
+
     pub(super) fn configure(&mut self, every: u64) {
         if every != self.every {
-            (self.every, self.due) = (every, if every == 0 { u64::MAX } else { 0 });
+            self.every = every;
+            self.make_due();
         }
     }
 
@@ -52,6 +63,11 @@ impl Anchors {
         let head = log.last().filter(|_| self.every > 0)?.clone();
         self.due = head.seq.saturating_add(self.every);
         Some(Anchor { journal: Arc::clone(&self.journal), log: log.id().to_owned(), head })
+    }
+
+    /// The next line is anchored, whichever it is.
+    pub(super) fn make_due(&mut self) {
+        self.due = if self.every == 0 { u64::MAX } else { 0 };
     }
 
     /// `journald` when it took the last anchor or has only no room, else `nothing`; and how many anchors were lost.

@@ -97,6 +97,12 @@ impl Folders {
         self.runtime.join("cookies")
     }
 
+    /// Where it is noted at which sources a look panicked.
+    #[must_use]
+    pub fn stumbled(&self) -> PathBuf {
+        self.state.join("stumbled")
+    }
+
     /// Makes the folders and checks that they are ours, without claiming them.
     pub(super) fn make(&self) -> Result<(), FolderError> {
         make_ours(&self.state)?;

@@ -216,7 +216,12 @@ async fn live(
             handle.down().say(&error);
             None
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => {
+            if let Some(activated) = activated.as_ref().filter(|_| error.is_final()) {
+                activated.turn_away(&error);
+            }
+            return Err(error.into());
+        }
     };
     let bound_by_us = activated.is_none();
     let listener = match activated {

@@ -30,15 +30,7 @@ pub fn compact(closed: &Closed) -> Result<Written, CompactError> {
 
 fn left_of(closed: &Closed) -> Result<Vec<Vec<u8>>, CompactError> {
     let mut index = Index::open(Memory::default(), "")?;
-    closed.read(&mut |piece| {
-        let (seq, payload) = match piece {
-            Piece::Snapshot { .. } => return Ok(()),
-            Piece::Kept(payload) => (closed.last_seq(), payload),
-            Piece::Record(seq, payload) => (seq, payload),
-        };
-        replay(&mut index, seq, payload)
-            .map_err(|source| JournalError::Refused { seq, source: Box::new(source) })
-    })?;
+    closed.read(&mut |piece| Ok(tell(&mut index, piece)?))?;
     let mut payloads = Vec::new();
     kept::of(&index, &mut |record| {
         payloads.push(record.to_bytes());
@@ -47,6 +39,10 @@ fn left_of(closed: &Closed) -> Result<Vec<Vec<u8>>, CompactError> {
     Ok(payloads)
 }
 
-fn replay(index: &mut Index<Memory>, seq: u64, payload: &[u8]) -> Result<(), ReplayError> {
-    apply(index, Record::read(seq, payload)?)
+/// What a piece of the journal says, told to an index in memory.
+pub(super) fn tell(index: &mut Index<Memory>, piece: Piece<'_>) -> Result<(), ReplayError> {
+    match piece {
+        Piece::Snapshot { .. } => Ok(()),
+        Piece::Kept(payload) | Piece::Record(_, payload) => apply(index, Record::from_bytes(payload)?),
+    }
 }

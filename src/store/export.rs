@@ -11,7 +11,8 @@
 //!
 //! The seal of a line is the BLAKE3 digest of the seal before it and the line, in hexadecimal; the first is that of nothing.
 
-use super::journal::{self, Journal, JournalError, PAYLOAD_MAX, Piece};
+use super::compacting::tell;
+use super::journal::{self, Journal, JournalError, PAYLOAD_MAX};
 use super::record::Record;
 use super::replay::apply;
 use super::{kept, whole};
@@ -170,16 +171,7 @@ fn known(state: &Path) -> Result<Index<Memory>, ExportError> {
 
 fn known_now(folder: &Path) -> Result<Index<Memory>, ExportError> {
     let mut index = Index::open(Memory::default(), "")?;
-    let read = journal::read(folder, &mut |piece| {
-        let (seq, payload) = match piece {
-            Piece::Snapshot { .. } => return Ok(()),
-            Piece::Kept(payload) => (0, payload),
-            Piece::Record(seq, payload) => (seq, payload),
-        };
-        Record::read(seq, payload)
-            .and_then(|record| apply(&mut index, record))
-            .map_err(|source| JournalError::Refused { seq, source: Box::new(source) })
-    })?;
+    let read = journal::read(folder, &mut |piece| Ok(tell(&mut index, piece)?))?;
     if read.in_doubt {
         index.doubt_all()?;
     }
@@ -238,7 +230,7 @@ fn fill(folder: &Path, lines: &mut impl BufRead, id: [u8; 16]) -> Result<Moved, 
             check_end(&end, &sealed).map_err(refused)?;
             break;
         } else {
-            let record = Record::read(0, &bytes).map_err(|error| refused(error.to_string()))?;
+            let record = Record::from_bytes(&bytes).map_err(|error| refused(error.to_string()))?;
             if !matches!(record, Record::Kept(_)) {
                 return Err(refused("it is no line of an export".to_owned()));
             }

@@ -19,6 +19,7 @@ mod ledger;
 mod passing;
 mod replay;
 mod size;
+mod tail;
 mod whole;
 
 use crate::index::storage::{StorageError, Trouble};
@@ -35,6 +36,7 @@ use replay::ReplayError;
 use sled_index::{Doubt, SledIndex};
 use std::io;
 use std::path::{Path, PathBuf};
+use tail::Tail;
 
 /// The store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +85,12 @@ impl StoreError {
             Self::Thread(_) => true,
         }
     }
+
+    /// Whether nothing but another version of the program, or a person, gets past it: the same would be met every time.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Journal(JournalError::Refused { .. } | JournalError::OtherFormat { .. }))
+    }
 }
 
 /// What the store needs from outside to open.
@@ -120,7 +128,7 @@ pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
     let doubt = match opening.distrust {
         Some(reason) => Doubt::contents(reason),
         None => match bring_up(opening, &folder, &mut healed) {
-            Ok(brought_up) => return opened(brought_up, healed, died),
+            Ok(brought_up) => return opened(opening, brought_up, healed, died),
             Err(Hurdle::Store(error)) => return Err(error),
             Err(Hurdle::Index(Doubt { reason, trouble: trouble @ Trouble::Disk })) => {
                 return Err(StoreError::NewIndex { path: folder, reason, trouble });
@@ -130,7 +138,7 @@ pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
     };
     healed.extend(set_aside(&folder, opening.stamp, &doubt)?);
     match bring_up(opening, &folder, &mut healed) {
-        Ok(brought_up) => opened(brought_up, healed, died),
+        Ok(brought_up) => opened(opening, brought_up, healed, died),
         Err(Hurdle::Store(error)) => Err(error),
         Err(Hurdle::Index(Doubt { reason, trouble })) => {
             make_room(&folder, trouble)?;
@@ -161,9 +169,20 @@ fn make_room(folder: &Path, trouble: Trouble) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn opened(brought_up: BroughtUp, healed: Vec<String>, died: &Died) -> Result<Opened, StoreError> {
+fn opened(
+    opening: &Opening<'_>,
+    brought_up: BroughtUp,
+    healed: Vec<String>,
+    died: &Died,
+) -> Result<Opened, StoreError> {
     let BroughtUp { index, checks, journal } = brought_up;
-    Ok(Opened { index, checks, ledger: Ledger::new(journal, died)?, healed })
+    let tail = Tail::open(&tail_of(opening.state), journal.id());
+    Ok(Opened { index, checks, ledger: Ledger::new(journal, tail, died)?, healed })
+}
+
+/// Not in the journal's folder: one that is put back from a copy is to be found out too.
+fn tail_of(state: &Path) -> PathBuf {
+    state.join("journal.tail")
 }
 
 enum Hurdle {
@@ -202,7 +221,7 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
     let mut index = Index::open(tables, opening.epoch)?;
     let mut catching_up = CatchingUp::new(&mut index, applied);
     let opened = Journal::open(&journal_folder, id, &mut |piece| {
-        catching_up.take(piece);
+        catching_up.take(piece)?;
         Ok(())
     });
     let caught_up = catching_up.end();
@@ -224,7 +243,9 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
         // It may know what a damaged snapshot has lost, and what is told later would stand on that in it alone.
         return Err(Hurdle::Index(Doubt::contents("records of the journal are lost")));
     }
-    if opened.in_doubt {
+    let lost = lost_end(opening.state, &journal)?;
+    healed.extend(lost.iter().cloned());
+    if opened.in_doubt || lost.is_some() {
         doubt_all(&mut journal, &mut index)?;
         healed.push("every session told before is in doubt, for records of the journal are lost".to_owned());
     }
@@ -235,6 +256,19 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
     let checks = index.wake()?;
     index.storage_mut().flush()?;
     Ok(BroughtUp { index, checks, journal })
+}
+
+/// Whether the journal ends before what was on disk, as a sentence. It is in doubt then, on disk too.
+fn lost_end(state: &Path, journal: &Journal) -> Result<Option<String>, Hurdle> {
+    let path = tail_of(state);
+    let noted = tail::noted(&path, journal.id())
+        .map_err(|source| Hurdle::Store(StoreError::Folder { path: path.clone(), source }))?;
+    let Some(seq) = noted.filter(|&seq| seq > journal.last_seq()) else { return Ok(None) };
+    journal.put_in_doubt().map_err(|error| Hurdle::Store(error.into()))?;
+    let ends = journal.last_seq();
+    let what = format!("the journal was damaged: it ends at record {ends}, and record {seq} was on disk");
+    tracing::error!("{what}");
+    Ok(Some(what))
 }
 
 fn torn_text(torn: &journal::Torn) -> String {

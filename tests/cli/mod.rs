@@ -9,6 +9,7 @@ mod decide;
 mod doctor;
 mod export;
 mod help;
+mod impasse;
 mod metrics;
 mod offline;
 #[cfg(debug_assertions)]

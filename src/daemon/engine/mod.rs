@@ -368,6 +368,13 @@ impl Engine {
         for (doubt, rows) in self.index.doubts().unwrap_or_default() {
             problems.push(format!("{rows} results or invariants {} ({})", doubt.remedy(), doubt.word()));
         }
+        problems.extend(self.world.left_alone().map(|path| {
+            format!(
+                "{} is not looked at, for a look at it ended an earlier process; a day after that it is tried again, \
+                 and at once by a start without the file `stumbled` in the state folder",
+                path.display()
+            )
+        }));
         problems.extend(self.log.failed());
         problems.extend(self.ledger.failed().map(|why| {
             format!("the journal takes nothing ({why}), so nothing is decided; it is begun anew with the next question")

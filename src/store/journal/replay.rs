@@ -11,6 +11,7 @@ use super::damage::{Damage, cut, heal};
 use super::folder::segment_path;
 use super::segment::{self, HEADER_LEN, Header, Kind, Reader};
 use super::{JournalError, Torn};
+use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -29,8 +30,8 @@ pub enum Piece<'a> {
     Record(u64, &'a [u8]),
 }
 
-/// Told every piece, in order.
-pub type Each<'a> = &'a mut dyn FnMut(Piece<'_>) -> Result<(), JournalError>;
+/// Told every piece, in order. What it refuses ends the replay, and the journal stays as it is.
+pub type Each<'a> = &'a mut dyn FnMut(Piece<'_>) -> Result<(), Box<dyn Error + Send + Sync>>;
 
 /// Where the journal stands in a replay.
 pub(super) struct Replayed {
@@ -121,7 +122,7 @@ pub(super) fn tell_one(
     check_header(header, first_seq, state.known, &path)?;
     (state.first_seq, state.end, state.entered) = (first_seq, HEADER_LEN, true);
     state.id = *state.known.insert(header.id);
-    read_records(&mut reader, state, next_first, each)?;
+    read_records(&path, &mut reader, state, next_first, each)?;
     state.end = reader.at();
     if next_first.is_some_and(|next| state.last_seq + 1 != next) {
         return Err(JournalError::damaged(&path, reader.at(), "a record is not what was written"));
@@ -153,6 +154,7 @@ fn check_header(
 
 /// Delivers records until the next segment takes over, or until there is no good one.
 fn read_records(
+    path: &Path,
     reader: &mut Reader,
     state: &mut Replayed,
     next_first: Option<u64>,
@@ -160,8 +162,10 @@ fn read_records(
 ) -> Result<(), JournalError> {
     while next_first.is_none_or(|next| state.last_seq + 1 < next) {
         let seq = state.last_seq + 1;
+        let at_byte = reader.at();
         let Some(payload) = reader.next(seq)? else { break };
-        each(Piece::Record(seq, payload))?;
+        let refused = |source| JournalError::Refused { segment: path.to_owned(), at_byte, seq, source };
+        each(Piece::Record(seq, payload)).map_err(refused)?;
         state.last_seq = seq;
     }
     Ok(())

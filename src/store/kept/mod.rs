@@ -140,7 +140,7 @@ impl Kept {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PutBackError {
     /// It says what this version does not know.
-    #[error(transparent)]
+    #[error("it says what cannot be: {0}")]
     Refused(#[from] Refusal),
     /// The index failed.
     #[error(transparent)]
