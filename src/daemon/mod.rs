@@ -14,6 +14,7 @@ mod engine;
 mod folders;
 mod handle;
 mod holders;
+mod journald;
 mod log;
 mod metrics;
 mod paranoid;
@@ -27,6 +28,7 @@ mod systemd;
 pub use activation::{Activated, ActivationError};
 pub use confine::{Unconfined, confine};
 pub use folders::{FolderError, Folders, usual_runtime};
+pub use journald::Journald;
 pub use signal::Signals;
 
 use crate::config::Config;
