@@ -8,6 +8,7 @@ mod crowd;
 mod decide;
 mod doctor;
 mod help;
+mod journald;
 mod metrics;
 mod offline;
 #[cfg(debug_assertions)]
@@ -17,6 +18,7 @@ mod replay;
 mod rescan;
 mod secrets;
 pub(crate) mod serve;
+mod trace;
 mod watch;
 
 use crate::harness::Place;
