@@ -51,7 +51,7 @@ impl Listening {
         self.told.lock().expect("no panic").clone()
     }
 
-    /// The first entry that has these fields, once it is there.
+    /// The first entry whose fields begin so, once it is there.
     pub(super) fn entry(&self, fields: &[(&str, &str)]) -> Entry {
         let mut found = None;
         wait_until(&format!("the journal is told {fields:?}"), || {
@@ -63,7 +63,7 @@ impl Listening {
 
     pub(super) fn find(&self, fields: &[(&str, &str)]) -> Option<Entry> {
         let has = |entry: &&Entry| {
-            fields.iter().all(|(name, value)| entry.get(*name).is_some_and(|found| found == value))
+            fields.iter().all(|(name, value)| entry.get(*name).is_some_and(|found| found.starts_with(value)))
         };
         self.entries.lock().expect("no panic").iter().find(has).cloned()
     }

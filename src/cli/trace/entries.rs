@@ -135,7 +135,7 @@ fn put(entry: &mut Vec<u8>, name: &str, value: &str) {
 fn message(fields: &Fields) -> String {
     let mut message = String::new();
     if let Some((_, text)) = fields.0.iter().find(|(name, _)| *name == "message") {
-        message.push_str(text);
+        message.push_str(&text.replace('\n', "\\n"));
     }
     for (name, value) in fields.0.iter().filter(|(name, _)| *name != "message") {
         let plain = value.chars().all(|letter| letter.is_ascii_graphic() && letter != '"');
@@ -143,4 +143,36 @@ fn message(fields: &Fields) -> String {
         let _ = if plain { write!(message, " {name}={value}") } else { write!(message, " {name}={value:?}") };
     }
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fields, VALUE_BYTES_MAX, entry};
+    use tracing::Level;
+
+    #[test]
+    fn a_value_is_cut_between_characters_and_the_nearer_of_two_stays() {
+        let mut fields = Fields::default();
+        fields.add("message", "said".to_owned());
+        fields.add("path", format!("a{}", "é".repeat(VALUE_BYTES_MAX)));
+        fields.add("path", "farther".to_owned());
+        let entry = String::from_utf8(entry(Level::ERROR, &fields)).unwrap();
+        let path = format!("a{}", "é".repeat(VALUE_BYTES_MAX / 2 - 1));
+        let said =
+            format!("MESSAGE=said path={path:?}\nPRIORITY=3\nSYSLOG_IDENTIFIER=staled\nSTALED_PATH={path}\n");
+        assert_eq!(entry, said);
+    }
+
+    #[test]
+    fn a_line_break_makes_no_field_of_its_own() {
+        let mut fields = Fields::default();
+        fields.add("message", "one\nPRIORITY=0".to_owned());
+        fields.add("dotted.name", "x\ny".to_owned());
+        let entry = entry(Level::WARN, &fields);
+        let mut said =
+            b"MESSAGE=one\\nPRIORITY=0 dotted.name=\"x\\ny\"\nPRIORITY=4\nSYSLOG_IDENTIFIER=staled\n"
+                .to_vec();
+        said.extend_from_slice(b"STALED_DOTTED_NAME\n\x03\0\0\0\0\0\0\0x\ny\n");
+        assert_eq!(entry.escape_ascii().to_string(), said.escape_ascii().to_string());
+    }
 }
