@@ -32,6 +32,7 @@ mod status;
 mod stop;
 mod table;
 mod tail;
+mod trace;
 mod watch;
 mod why;
 mod words;

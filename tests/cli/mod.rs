@@ -10,6 +10,7 @@ mod doctor;
 mod export;
 mod help;
 mod impasse;
+mod journald;
 mod metrics;
 mod offline;
 #[cfg(debug_assertions)]
@@ -19,6 +20,7 @@ mod replay;
 mod rescan;
 mod secrets;
 pub(crate) mod serve;
+mod trace;
 mod watch;
 
 use crate::harness::Place;

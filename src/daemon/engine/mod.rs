@@ -9,6 +9,7 @@ mod journaling;
 pub(super) mod keeping;
 mod pushing;
 mod scrubbing;
+mod taken;
 mod waiting;
 
 use super::clock;
@@ -33,6 +34,7 @@ use scrubbing::Scrub;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use taken::traced;
 use tokio::sync::{Notify, mpsc};
 use waiting::{Flight, Waiter};
 
@@ -189,7 +191,7 @@ impl Engine {
         if let Some(thread) = self.deaths.first() {
             return Err(Failure::Died(thread.to_owned()));
         }
-        self.absorb(&batch)?;
+        traced(&batch, || self.absorb(&batch))?;
         self.land(&batch);
         self.drain_inbox();
         self.launch();
@@ -235,13 +237,16 @@ impl Engine {
         }
     }
 
-    fn absorb(&mut self, batch: &Batch) -> Result<(), StorageError> {
+    /// Returns how many sources became suspect by its marks; by a gap all of them do.
+    fn absorb(&mut self, batch: &Batch) -> Result<usize, StorageError> {
+        let mut touched = 0;
         if let Some(why) = &batch.gap {
             self.begin_epoch(why)?;
         }
         if !batch.moved.is_empty() {
             let moved = batch.moved.iter().map(|(&source, &depth)| (source, depth));
             let checks = self.index.touch(moved)?;
+            touched = checks.len();
             self.world.verify(checks, false);
         }
         if !batch.stirred.is_empty() {
@@ -268,7 +273,7 @@ impl Engine {
             self.push_changes(&outcome.changed, at)?;
             self.keep_proofs(&outcome.changed)?;
         }
-        Ok(())
+        Ok(touched)
     }
 
     /// What was born stale and then was what the agent saw is judged otherwise from then on. Only the journal tells
