@@ -9,7 +9,7 @@ use super::super::clock;
 use super::super::folders::Folders;
 use super::super::handle::{Down, Message};
 use super::super::log::Log;
-use super::{Engine, Failure, Parts};
+use super::{Engine, Failure, Parts, Remains};
 use crate::config::Config;
 use crate::index::Check;
 use crate::index::storage::Trouble;
@@ -139,7 +139,10 @@ pub(in crate::daemon) async fn keep(
         let begun = Instant::now();
         let (mut engine, checks) = making.begin(parts, found, &why);
         let failure = match engine.run(checks).await {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                let_go(engine.into_parts().1).await;
+                return Ok(());
+            }
             Err(Failure::Died(thread)) => return Err(Fatal::Died(thread)),
             Err(Failure::Store(failure)) => failure,
         };
@@ -158,6 +161,13 @@ pub(in crate::daemon) async fn keep(
         parts.health.gaps += 1;
         parts.health.last_gap = Some(why.clone());
         distrust = (failure.trouble == Trouble::Contents).then(|| failure.to_string());
+    }
+}
+
+/// sled panics when the last sync of its drop fails. The journal has everything, so the end is no worse for it.
+async fn let_go(remains: Remains) {
+    if tokio::task::spawn_blocking(move || drop(remains)).await.is_err() {
+        tracing::warn!("the index could not be closed; what it lacks is in the journal");
     }
 }
 

@@ -192,12 +192,22 @@ impl Engine {
             return Err(Failure::Died(thread.to_owned()));
         }
         traced(&batch, || self.absorb(&batch))?;
+        self.heed_the_log()?;
         self.land(&batch);
         self.drain_inbox();
         self.launch();
         self.release();
         self.expire()?;
         Ok(self.tend_trees()?)
+    }
+
+    /// A disk that lost what was written to the decision log may have lost what was read from it, so everything is looked
+    /// at again.
+    fn heed_the_log(&mut self) -> Result<(), StorageError> {
+        match self.log.sync_lost() {
+            Some(error) => self.begin_epoch(&format!("the decision log could not be synced: {error}")),
+            None => Ok(()),
+        }
     }
 
     /// Has the folders looked at that are due, and forgets those that no tree has any more.
