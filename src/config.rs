@@ -174,7 +174,7 @@ pub struct Log {
     pub files_max: usize,
     /// Lines from one anchor to the next; 0 is off.
     pub anchor_lines: u64,
-    /// Of the daemon's own log, on stderr.
+    /// Of the daemon's own log, on stderr or in systemd's journal.
     pub level: Level,
 }
 
@@ -215,7 +215,7 @@ impl Sync {
     }
 }
 
-/// How much the daemon says on stderr.
+/// How much the daemon says in its own log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -225,9 +225,9 @@ pub enum Level {
     Warn,
     /// Its life.
     Info,
-    /// Every request.
+    /// Every request, every batch of events, every change.
     Debug,
-    /// Every event.
+    /// Whatever else there is to say.
     Trace,
 }
 
@@ -322,7 +322,6 @@ impl Config {
             ("verify.unwatchable", a.unwatchable != b.unwatchable),
             ("server.connections_max", self.server.connections_max != new.server.connections_max),
             ("server.confine", self.server.confine != new.server.confine),
-            ("log.level", self.log.level != new.log.level),
         ];
         differs.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
     }
@@ -341,6 +340,7 @@ impl Config {
                     Unwatchable::Verify => look::Unwatchable::Verify,
                 },
             },
+            stumbled: None,
         }
     }
 

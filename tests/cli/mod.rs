@@ -7,7 +7,10 @@ mod confine;
 mod crowd;
 mod decide;
 mod doctor;
+mod export;
 mod help;
+mod impasse;
+mod journald;
 mod metrics;
 mod offline;
 #[cfg(debug_assertions)]
@@ -17,6 +20,7 @@ mod replay;
 mod rescan;
 mod secrets;
 pub(crate) mod serve;
+mod trace;
 mod watch;
 
 use crate::harness::Place;

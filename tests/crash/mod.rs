@@ -1,7 +1,10 @@
 //! A daemon in a child process, killed right behind an acknowledgement, again and again: everything acknowledged is
 //! there, and the decision is what a plain rescan says.
 
+mod index;
+mod log;
 mod points;
+mod traced;
 
 use crate::harness::{PATIENCE, Place, digest, wait_until};
 use serde_json::{Value, json};

@@ -3,6 +3,7 @@
 
 mod clocks;
 mod jumps;
+mod kinds;
 mod limits;
 mod mounts;
 mod renames;

@@ -7,7 +7,7 @@ use super::index_damage::{Files, fill, read, told, write_back};
 use super::say;
 use crate::harness::{Daemon, Place, file};
 use serde_json::{Value, json};
-use staled::store::journal::{Journal, peek_id};
+use staled::store::journal::{Journal, Piece, peek_id};
 use staled::store::{self, Opening};
 use staled::world::dart::Died;
 use std::collections::BTreeMap;
@@ -47,13 +47,14 @@ fn session_of(payload: &[u8]) -> String {
 fn in_segments(folder: &Path, random: &mut fastrand::Rng) -> Vec<Stand> {
     let id = peek_id(folder).unwrap().unwrap();
     let mut payloads = Vec::new();
-    let mut keep = |_, payload: &[u8]| {
+    let mut keep = |piece: Piece<'_>| {
+        let Piece::Record(_, payload) = piece else { panic!("nothing was compacted") };
         payloads.push(payload.to_vec());
         Ok(())
     };
     drop(Journal::open(folder, id, &mut keep).unwrap());
     fs::remove_dir_all(folder).unwrap();
-    let (mut journal, _) = Journal::open(folder, id, &mut |_, _| Ok(())).unwrap();
+    let (mut journal, _) = Journal::open(folder, id, &mut |_| Ok(())).unwrap();
     let mut end = HEADER_LEN;
     let mut stands = Vec::new();
     for payload in payloads {
@@ -112,6 +113,13 @@ fn damage(journal: &Path, random: &mut fastrand::Rng) -> &'static str {
     what
 }
 
+/// Nothing in the segment itself says that more stood in it.
+fn cut_between_records(stand: &Stand) -> &'static str {
+    let segment = fs::File::options().write(true).open(&stand.segment).unwrap();
+    segment.set_len(stand.end as u64).unwrap();
+    "a segment cut between two records"
+}
+
 fn is_doubted(lines: &[String]) -> bool {
     lines[0].contains("doubted: true")
 }
@@ -152,10 +160,21 @@ fn a_damaged_journal_opens_and_believes_nothing_that_it_may_have_lost() {
     let mut files = Files::new();
     read(&state.join("index"), &mut files);
     read(&state.join("journal"), &mut files);
+    files.insert(state.join("journal.tail"), fs::read(state.join("journal.tail")).unwrap());
     let (mut doubts, mut records_lost) = (0, 0);
     for trial in 1..=trials {
         write_back(&state, &files);
-        let what = damage(&state.join("journal"), &mut random);
+        let what = match random.u8(..4) {
+            0 => cut_between_records(&stands[random.usize(..stands.len())]),
+            _ => damage(&state.join("journal"), &mut random),
+        };
+        // The index knows how far the journal was. Without it only the note does.
+        let what = if random.bool() {
+            fs::remove_dir_all(state.join("index")).unwrap();
+            format!("{what} and no index")
+        } else {
+            what.to_owned()
+        };
         let again = format!("trial {trial}, {what}; again with STALED_SEED={seed}");
         let kept = sound(&stands, &files);
         let opened = catch_unwind(AssertUnwindSafe(|| {
