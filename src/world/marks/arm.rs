@@ -32,7 +32,7 @@ impl Armed {
 pub(in crate::world) struct Spot {
     pub(super) inode: Option<Inode>,
     /// A symlink has taken the path's place. The watch is on what it leads to, and the route is wrong.
-    pub(super) through_link: bool,
+    pub(in crate::world) through_link: bool,
 }
 
 impl Spot {
