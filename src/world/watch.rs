@@ -204,8 +204,16 @@ impl Arms {
     }
 
     fn arm_one(&self, watcher: &mut RecommendedWatcher, path: &Path) -> Result<(), Unarmed> {
-        if !self.board.marks().begin_arming(path) {
-            return Ok(());
+        {
+            let mut marks = self.board.marks();
+            if !marks.is_used(path) {
+                // Everybody has left since it was bound, and has taken its watch away: one that is made now would stay.
+                // Who leaves from here on takes that away when we are done.
+                return Err(Unarmed::Never(Doubt::Unsettled));
+            }
+            if !marks.begin_arming(path) {
+                return Ok(());
+            }
         }
         let before = Spot::at(path);
         if before.through_link {
@@ -262,6 +270,7 @@ fn unarmed(error: &notify::Error) -> Unarmed {
 #[cfg(test)]
 mod tests {
     use super::{Arms, Board, Bound, Died, Unarmed};
+    use crate::index::SourceId;
     use notify::Event;
     use notify::event::{EventKind, MetadataKind, ModifyKind, RemoveKind};
     use std::path::PathBuf;
@@ -291,10 +300,32 @@ mod tests {
         let arms = Arms::new(Arc::clone(&board));
         arms.rebuild("it is made").unwrap();
         let bound = |name: &str| Bound { arms: vec![at(name)], ..Bound::default() };
+        for (source, name) in [(1, "real"), (2, "link")] {
+            board.marks().follow(SourceId(source));
+            assert!(board.marks().bind(SourceId(source), bound(name)).is_some());
+        }
         assert!(arms.arm(&bound("real")).is_ok());
         for _ in 0..3 {
             assert!(matches!(arms.arm(&bound("link")), Err(Unarmed::Moved)));
             assert_eq!(board.marks().watches_len(), 1, "the folder has lost its watch");
         }
+    }
+
+    #[test]
+    fn what_everybody_has_left_is_not_watched_any_more() {
+        let temp = tempfile::tempdir().unwrap();
+        let at = |name: &str| temp.path().join(name);
+        ["cookies", "real"].iter().for_each(|name| std::fs::create_dir(at(name)).unwrap());
+        let board = Arc::new(Board::new(at("cookies"), Arc::new(|| {}), Died::default()));
+        let arms = Arms::new(Arc::clone(&board));
+        arms.rebuild("it is made").unwrap();
+        let bound = Bound { arms: vec![at("real")], ..Bound::default() };
+        board.marks().follow(SourceId(1));
+        assert!(board.marks().bind(SourceId(1), bound.clone()).is_some());
+        let unused = board.marks().unfollow(SourceId(1));
+        arms.disarm(&unused);
+        // A verifier that had bound it before comes late.
+        assert!(matches!(arms.arm(&bound), Err(Unarmed::Never(_))));
+        assert_eq!(board.marks().watches_len(), 0);
     }
 }
