@@ -13,7 +13,8 @@ pub mod sled_index;
 pub mod syncer;
 mod asides;
 mod catching_up;
-pub mod compacting;
+mod compacting;
+mod compactor;
 mod ledger;
 mod passing;
 mod replay;
@@ -23,6 +24,7 @@ mod whole;
 use crate::index::storage::{StorageError, Trouble};
 use crate::index::{Check, Index, RegisterError};
 use crate::world::dart::Died;
+pub use compactor::{Compacted, Help};
 pub use ledger::Ledger;
 pub use size::bytes_below;
 
@@ -97,6 +99,8 @@ pub struct Opening<'name> {
     pub stamp: &'name str,
     /// Why the index is in doubt before it is even opened, when it is.
     pub distrust: Option<&'name str>,
+    /// How long the closed segments of the journal are when they are compacted, at least.
+    pub compact_bytes: u64,
 }
 
 /// What opening gave.
@@ -119,7 +123,7 @@ pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
     let doubt = match opening.distrust {
         Some(reason) => Doubt::contents(reason),
         None => match bring_up(opening, &folder, &mut healed) {
-            Ok(brought_up) => return opened(brought_up, healed, died),
+            Ok(brought_up) => return opened(opening, brought_up, healed, died),
             Err(Hurdle::Store(error)) => return Err(error),
             Err(Hurdle::Index(Doubt { reason, trouble: trouble @ Trouble::Disk })) => {
                 return Err(StoreError::NewIndex { path: folder, reason, trouble });
@@ -129,7 +133,7 @@ pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
     };
     healed.extend(set_aside(&folder, opening.stamp, &doubt)?);
     match bring_up(opening, &folder, &mut healed) {
-        Ok(brought_up) => opened(brought_up, healed, died),
+        Ok(brought_up) => opened(opening, brought_up, healed, died),
         Err(Hurdle::Store(error)) => Err(error),
         Err(Hurdle::Index(Doubt { reason, trouble })) => {
             make_room(&folder, trouble)?;
@@ -160,9 +164,14 @@ fn make_room(folder: &Path, trouble: Trouble) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn opened(brought_up: BroughtUp, healed: Vec<String>, died: &Died) -> Result<Opened, StoreError> {
+fn opened(
+    opening: &Opening<'_>,
+    brought_up: BroughtUp,
+    healed: Vec<String>,
+    died: &Died,
+) -> Result<Opened, StoreError> {
     let BroughtUp { index, checks, journal } = brought_up;
-    Ok(Opened { index, checks, ledger: Ledger::new(journal, died)?, healed })
+    Ok(Opened { index, checks, ledger: Ledger::new(journal, opening.compact_bytes, died)?, healed })
 }
 
 enum Hurdle {
