@@ -20,6 +20,8 @@ pub struct Config {
     pub verify: Verify,
     /// The socket.
     pub server: Server,
+    /// The journal.
+    pub journal: Journal,
     /// The decision log and the daemon's own log.
     pub log: Log,
 }
@@ -160,6 +162,20 @@ pub enum Confine {
     Off,
 }
 
+/// `[journal]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Journal {
+    /// Of closed segments, before they are compacted.
+    pub compact_bytes: u64,
+}
+
+impl Default for Journal {
+    fn default() -> Self {
+        Self { compact_bytes: 64 * 1024 * 1024 }
+    }
+}
+
 /// `[log]`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -293,6 +309,7 @@ impl Config {
             ("server.subscriber_events_max", self.server.subscriber_events_max as u64, 1, 1_000_000),
             ("server.drain_timeout_ms", self.server.drain_timeout_ms, 1, 600_000),
             ("context.results_max", self.context.results_max as u64, 1, 10_000_000),
+            ("journal.compact_bytes", self.journal.compact_bytes, 4_096, 1 << 40),
             ("log.file_bytes_max", self.log.file_bytes_max, 4_096, 1 << 40),
             ("log.files_max", self.log.files_max as u64, 0, 100_000),
             ("log.anchor_lines", self.log.anchor_lines, 0, 1_000_000),
@@ -322,6 +339,7 @@ impl Config {
             ("verify.unwatchable", a.unwatchable != b.unwatchable),
             ("server.connections_max", self.server.connections_max != new.server.connections_max),
             ("server.confine", self.server.confine != new.server.confine),
+            ("journal.compact_bytes", self.journal.compact_bytes != new.journal.compact_bytes),
         ];
         differs.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
     }

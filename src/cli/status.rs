@@ -112,7 +112,7 @@ fn print_health(answer: &Value, shell: &mut Shell) -> Result<(), Stop> {
     shell.out.lines(problems)
 }
 
-fn facts(answer: &Value) -> [(&'static str, String); 8] {
+fn facts(answer: &Value) -> [(&'static str, String); 9] {
     let verifying = match number(answer, "suspects") {
         0 => "all verified".to_owned(),
         suspects => format!("{suspects} being verified"),
@@ -120,6 +120,11 @@ fn facts(answer: &Value) -> [(&'static str, String); 8] {
     let gaps = match answer["last_gap"].as_str() {
         Some(why) => format!("{}, the last because {}", number(answer, "gaps"), super::words::harmless(why)),
         None => number(answer, "gaps").to_string(),
+    };
+    let compacted = if answer["compacting"] == true {
+        "being compacted".to_owned()
+    } else {
+        format!("compacted {}", super::words::counted(number(answer, "compactions"), "time"))
     };
     let anchored = match number(answer, "anchors_lost") {
         0 => text(answer, "anchored_in"),
@@ -131,6 +136,10 @@ fn facts(answer: &Value) -> [(&'static str, String); 8] {
         ("watches", number(answer, "watches").to_string()),
         ("events", number(answer, "events").to_string()),
         ("gaps", gaps),
+        (
+            "journal",
+            format!("{}, {compacted}", super::words::counted(number(answer, "journal_bytes"), "byte")),
+        ),
         ("log sync", text(answer, "log_sync")),
         ("anchored in", anchored),
         ("state", path(&answer["state"])),

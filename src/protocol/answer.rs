@@ -189,6 +189,12 @@ pub struct Health<'answer> {
     pub missed_events: u64,
     /// How often the scrub has gone through everything since start.
     pub scrub_passes: u64,
+    /// How long the journal is.
+    pub journal_bytes: u64,
+    /// How often it was compacted since start.
+    pub compactions: u64,
+    /// Whether it is being compacted.
+    pub compacting: bool,
     /// Decisions compared with the disk; only in paranoid mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paranoid: Option<Paranoid>,

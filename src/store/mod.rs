@@ -13,7 +13,8 @@ pub mod sled_index;
 pub mod syncer;
 mod asides;
 mod catching_up;
-pub mod compacting;
+mod compacting;
+mod compactor;
 pub mod export;
 mod ledger;
 mod passing;
@@ -25,6 +26,7 @@ mod whole;
 use crate::index::storage::{StorageError, Trouble};
 use crate::index::{Check, Index, RegisterError};
 use crate::world::dart::Died;
+pub use compactor::{Compacted, Help};
 pub use ledger::Ledger;
 pub use size::bytes_below;
 
@@ -106,6 +108,8 @@ pub struct Opening<'name> {
     pub stamp: &'name str,
     /// Why the index is in doubt before it is even opened, when it is.
     pub distrust: Option<&'name str>,
+    /// How long the closed segments of the journal are when they are compacted, at least.
+    pub compact_bytes: u64,
 }
 
 /// What opening gave.
@@ -177,7 +181,8 @@ fn opened(
 ) -> Result<Opened, StoreError> {
     let BroughtUp { index, checks, journal } = brought_up;
     let tail = Tail::open(&tail_of(opening.state), journal.id());
-    Ok(Opened { index, checks, ledger: Ledger::new(journal, tail, died)?, healed })
+    let ledger = Ledger::new(journal, tail, opening.compact_bytes, died)?;
+    Ok(Opened { index, checks, ledger, healed })
 }
 
 /// Not in the journal's folder: one that is put back from a copy is to be found out too.

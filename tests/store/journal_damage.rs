@@ -30,7 +30,14 @@ struct Stand {
 fn open(state: &Path, trial: usize) -> store::Opened {
     let stamp = format!("trial-{trial}");
     store::open(
-        &Opening { state, new_id: [9; 16], epoch: "epoch", stamp: &stamp, distrust: None },
+        &Opening {
+            state,
+            new_id: [9; 16],
+            epoch: "epoch",
+            stamp: &stamp,
+            distrust: None,
+            compact_bytes: u64::MAX,
+        },
         &Died::default(),
     )
     .unwrap()

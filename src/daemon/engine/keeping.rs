@@ -87,6 +87,7 @@ impl Making {
             epoch: &epoch,
             stamp: &clock::file_stamp(),
             distrust,
+            compact_bytes: self.config.journal.compact_bytes,
         };
         let opened = store::open(&opening, &self.died)?;
         let (cookies, wake) = (self.folders.cookies(), Arc::clone(&self.wake));

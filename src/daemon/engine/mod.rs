@@ -105,6 +105,8 @@ pub(super) struct Health {
     pub(super) last_gap: Option<String>,
     /// Changes that the scrub found and no event had announced.
     pub(super) missed_events: u64,
+    /// How often the journal was compacted.
+    pub(super) compactions: u64,
     /// How often the scrub has begun again from the first source.
     pub(super) scrub_passes: u64,
     /// Why nothing can be seen at the moment.
@@ -198,6 +200,7 @@ impl Engine {
         self.launch();
         self.release();
         self.expire()?;
+        self.tend_journal();
         Ok(self.tend_trees()?)
     }
 
@@ -391,6 +394,9 @@ impl Engine {
             )
         }));
         problems.extend(self.log.failed());
+        problems.extend(self.ledger.not_compacted().map(|why| {
+            format!("the journal grows, for it could not be compacted ({why}); that is tried again")
+        }));
         problems.extend(self.ledger.failed().map(|why| {
             format!("the journal takes nothing ({why}), so nothing is decided; it is begun anew with the next question")
         }));
