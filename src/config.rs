@@ -190,7 +190,7 @@ pub struct Log {
     pub files_max: usize,
     /// Lines from one anchor to the next; 0 is off.
     pub anchor_lines: u64,
-    /// Of the daemon's own log, on stderr.
+    /// Of the daemon's own log, on stderr or in systemd's journal.
     pub level: Level,
 }
 
@@ -231,7 +231,7 @@ impl Sync {
     }
 }
 
-/// How much the daemon says on stderr.
+/// How much the daemon says in its own log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -241,9 +241,9 @@ pub enum Level {
     Warn,
     /// Its life.
     Info,
-    /// Every request.
+    /// Every request, every batch of events, every change.
     Debug,
-    /// Every event.
+    /// Whatever else there is to say.
     Trace,
 }
 
@@ -340,7 +340,6 @@ impl Config {
             ("server.connections_max", self.server.connections_max != new.server.connections_max),
             ("server.confine", self.server.confine != new.server.confine),
             ("journal.compact_bytes", self.journal.compact_bytes != new.journal.compact_bytes),
-            ("log.level", self.log.level != new.log.level),
         ];
         differs.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
     }
@@ -359,6 +358,7 @@ impl Config {
                     Unwatchable::Verify => look::Unwatchable::Verify,
                 },
             },
+            stumbled: None,
         }
     }
 

@@ -38,6 +38,10 @@ struct Inner {
     mend_after: Option<Instant>,
     /// Why the end of a file that was left may not be on disk, told by the syncer after the log had gone on.
     late: Arc<Mutex<Option<String>>>,
+    /// A sync that failed since the engine last asked, once the log has gone on elsewhere.
+    lost: Option<String>,
+    /// Whether the engine has been told of the failure that stands.
+    lost_told: bool,
     /// Of the files before this one.
     syncs_before: u64,
 }
@@ -73,6 +77,8 @@ impl Log {
             trouble,
             mend_after,
             late: Arc::default(),
+            lost: None,
+            lost_told: false,
             syncs_before: 0,
         };
         inner.apply_mode();
@@ -142,12 +148,19 @@ impl Log {
         self.lock().tried_again()
     }
 
+    /// What a sync failed of, once for each failure: the disk that forgot it may have forgotten more.
+    pub(super) fn sync_lost(&self) -> Option<String> {
+        self.lock().sync_lost()
+    }
+
     /// After somebody renamed the file away. Another file under its name is none of ours, and is set aside.
     pub(super) fn reopen(&self) -> Result<(), LogError> {
         let mut inner = self.lock();
         if let Some(error) = inner.watched.failed() {
             // The same file under a new handle would look as if it could be synced.
-            return inner.rotate(Some(&format!("it could not be synced: {error}")));
+            inner.rotate(Some(&format!("it could not be synced: {error}")))?;
+            inner.left_unsynced(error.to_string());
+            return Ok(());
         }
         match inner.log.reopen() {
             Ok(_) => inner.watch_anew(),
@@ -244,16 +257,32 @@ impl Inner {
         sent
     }
 
+    fn unsynced(&self) -> Option<String> {
+        let late = || self.late.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.watched.failed().map(|error| error.to_string()).or_else(late)
+    }
+
+    fn sync_lost(&mut self) -> Option<String> {
+        let stands = self.unsynced().filter(|_| !std::mem::replace(&mut self.lost_told, true));
+        self.lost.take().or(stands)
+    }
+
     /// A file whose sync failed takes nothing more: the kernel has forgotten what it lost, and would call the next sync
     /// a success.
     fn mend(&mut self) -> Result<(), LogError> {
-        let late = self.late.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let failed = self.watched.failed().map(|error| error.to_string());
-        let Some(error) = failed.or(late) else { return Ok(()) };
+        let Some(error) = self.unsynced() else { return Ok(()) };
         self.begin_new_file(&format!("the file before could not be synced: {error}"))?;
         // Only now has a write been synced again.
         *self.late.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.left_unsynced(error);
         Ok(())
+    }
+
+    /// The log has gone on elsewhere, perhaps before the engine asked.
+    fn left_unsynced(&mut self, error: String) {
+        if !std::mem::take(&mut self.lost_told) {
+            self.lost = Some(error);
+        }
     }
 
     /// The new file is synced before it has its name, so whoever is answered from it is answered after a sync.
@@ -321,8 +350,12 @@ impl Inner {
         // Where it failed before the new file had its name, the old one stays, and so does what is known of it. Where
         // only the last step failed the log is in the new file.
         if self.log.last() != before.as_ref() {
-            // The new file's head is on disk already; what it follows is after this sync.
-            let anchor = self.anchors.take(&self.log);
+            // The new file's head is on disk already; what it follows is after this sync. Where that may fail the next
+            // line is anchored, which does not wait for it.
+            let anchor = if why.is_none() { self.anchors.take(&self.log) } else { None };
+            if why.is_some() {
+                self.anchors.make_due();
+            }
             let late = Arc::clone(&self.late);
             self.watched.sync_soon(Box::new(move |synced| match synced {
                 Ok(()) => anchor.iter().for_each(Anchor::send),
@@ -362,8 +395,10 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
-    use super::{Died, Log, config};
+    use super::{Anchors, Died, Log, config};
     use std::fs::File;
+    use std::os::unix::net::UnixDatagram;
+    use std::time::Duration;
 
     #[test]
     fn a_rotated_file_that_cannot_be_synced_any_more_is_told_and_the_log_goes_on_in_another() {
@@ -387,5 +422,34 @@ mod tests {
         let text = std::fs::read_to_string(log.path()).unwrap();
         assert!(text.contains("\"healed\"") && text.contains("could not be synced"), "{text}");
         assert_eq!(log.failed(), None);
+    }
+
+    /// It is the file that somebody may have cut.
+    #[test]
+    fn a_file_that_follows_one_that_failed_is_anchored_at_once() {
+        let state = tempfile::tempdir().unwrap();
+        let path = state.path().join("socket");
+        let journald = UnixDatagram::bind(&path).unwrap();
+        journald.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let anchor = || {
+            let mut bytes = [0; 1024];
+            let len = journald.recv(&mut bytes).unwrap();
+            let text = String::from_utf8_lossy(&bytes[..len]).into_owned();
+            text.lines()
+                .find_map(|line| line.strip_prefix("STALED_ANCHOR_SEQ=")?.parse::<u64>().ok())
+                .unwrap()
+        };
+        let log = Log::open(state.path(), &config::Log::default(), &Died::default()).unwrap();
+        log.lock().anchors = Anchors::at(path.clone(), 1_000);
+        assert_eq!((log.event("first", &[]).unwrap().seq, anchor()), (1, 1));
+        {
+            let mut inner = log.lock();
+            inner.watched = inner.syncer.watch(File::open("/dev/null").unwrap());
+            let (told, outcome) = std::sync::mpsc::channel();
+            inner.watched.sync_soon(Box::new(move |synced| told.send(synced).unwrap()));
+            outcome.recv().unwrap().unwrap_err();
+        }
+        let seq = log.event("second", &[]).unwrap().seq;
+        assert_eq!((seq, log.last_seq(), anchor()), (3, 4, 4), "continued, second, healed");
     }
 }

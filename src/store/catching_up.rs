@@ -9,6 +9,7 @@ use super::record::Record;
 use super::replay::{ReplayError, apply};
 use super::sled_index::SledIndex;
 use crate::index::Index;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// An index that is told the journal.
 pub(super) struct CatchingUp<'index> {
@@ -18,18 +19,29 @@ pub(super) struct CatchingUp<'index> {
     /// The last record that the snapshot stands for which it is being filled from.
     filling: Option<u64>,
     failed: Option<ReplayError>,
+    /// It had applied nothing, so nothing in it can be wrong.
+    new: bool,
 }
 
 impl<'index> CatchingUp<'index> {
     pub(super) fn new(index: &'index mut Index<SledIndex>, applied: u64) -> Self {
-        Self { index, applied, filling: None, failed: None }
+        Self { index, applied, filling: None, failed: None, new: applied == 0 }
     }
 
-    /// The next piece. After a failure the rest is passed over, for the journal is opened to its end whatever the index
-    /// makes of it.
-    pub(super) fn take(&mut self, piece: Piece<'_>) {
-        if self.failed.is_none() {
-            self.failed = self.try_take(piece).err();
+    /// The next piece. After a failure the rest is passed over, for the journal is opened to its end whatever this index
+    /// makes of it. What no index could take is an error at once.
+    pub(super) fn take(&mut self, piece: Piece<'_>) -> Result<(), ReplayError> {
+        if self.failed.is_some() {
+            return Ok(());
+        }
+        // A record that nobody thought of must not end the process before it can say which one it was.
+        let taken = catch_unwind(AssertUnwindSafe(|| self.try_take(piece)));
+        match taken.unwrap_or(Err(ReplayError::Panicked)) {
+            Err(error) if error.is_final(self.new) => Err(error),
+            taken => {
+                self.failed = taken.err();
+                Ok(())
+            }
         }
     }
 
@@ -45,7 +57,11 @@ impl<'index> CatchingUp<'index> {
             }
             Piece::Snapshot { .. } => Ok(()),
             Piece::Kept(payload) => {
-                self.filling.map_or(Ok(()), |last_seq| apply(self.index, Record::read(last_seq, payload)?))
+                if self.filling.is_some() {
+                    apply(self.index, Record::from_bytes(payload)?)
+                } else {
+                    Ok(())
+                }
             }
             Piece::Record(seq, payload) => {
                 self.filled()?;
@@ -77,7 +93,7 @@ pub(super) fn apply_record(
     seq: u64,
     payload: &[u8],
 ) -> Result<(), ReplayError> {
-    let record = Record::read(seq, payload)?;
+    let record = Record::from_bytes(payload)?;
     index.storage_mut().begin(seq)?;
     apply(index, record)?;
     Ok(index.storage_mut().commit(seq)?)

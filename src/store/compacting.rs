@@ -32,25 +32,23 @@ pub(super) fn compact(closed: &Closed, stop: &AtomicBool) -> Result<Written, Com
 fn left_of(closed: &Closed, stop: &AtomicBool) -> Result<Vec<Vec<u8>>, CompactError> {
     let mut index = Index::open(Memory::default(), "")?;
     closed.read(&mut |piece| {
-        let (seq, payload) = match piece {
-            Piece::Snapshot { .. } => return Ok(()),
-            Piece::Kept(payload) => (closed.last_seq(), payload),
-            Piece::Record(seq, payload) => (seq, payload),
-        };
         if stop.load(Ordering::Relaxed) {
-            return Err(JournalError::Refused { seq, source: "the store is being closed".into() });
+            return Err("the store is being closed".into());
         }
-        replay(&mut index, seq, payload)
-            .map_err(|source| JournalError::Refused { seq, source: Box::new(source) })
+        Ok(tell(&mut index, piece)?)
     })?;
     let mut payloads = Vec::new();
     kept::of(&index, &mut |record| {
         payloads.push(record.to_bytes());
-        Ok(())
+        Ok::<_, StorageError>(())
     })?;
     Ok(payloads)
 }
 
-fn replay(index: &mut Index<Memory>, seq: u64, payload: &[u8]) -> Result<(), ReplayError> {
-    apply(index, Record::read(seq, payload)?)
+/// What a piece of the journal says, told to an index in memory.
+pub(super) fn tell(index: &mut Index<Memory>, piece: Piece<'_>) -> Result<(), ReplayError> {
+    match piece {
+        Piece::Snapshot { .. } => Ok(()),
+        Piece::Kept(payload) | Piece::Record(_, payload) => apply(index, Record::from_bytes(payload)?),
+    }
 }

@@ -9,6 +9,7 @@ use super::compactor::{Compacted, Compactor, Help};
 use super::journal::{Journal, JournalError, SEGMENT_BYTES_MAX};
 use super::record::Record;
 use super::syncer::{Done, Syncer, Watched};
+use super::tail::Tail;
 use crate::world::dart::Died;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +24,7 @@ pub struct Ledger {
     synced: Arc<AtomicU64>,
     /// Why nothing of the current segment can be synced, if so.
     unwatched: Option<String>,
+    tail: Arc<Tail>,
     syncer: Syncer,
     compactor: Compactor,
 }
@@ -33,15 +35,22 @@ const SEGMENTS: u64 = 8;
 const SEGMENT_BYTES_MIN: u64 = 4_096;
 
 impl Ledger {
-    pub(super) fn new(mut journal: Journal, compact_bytes: u64, died: &Died) -> Result<Self, StoreError> {
+    pub(super) fn new(
+        mut journal: Journal,
+        tail: Tail,
+        compact_bytes: u64,
+        died: &Died,
+    ) -> Result<Self, StoreError> {
         journal.set_segment_bytes_max((compact_bytes / SEGMENTS).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX));
         let syncer = Syncer::start("journal-sync", died).map_err(StoreError::Thread)?;
         let watched = syncer.watch(journal.file()?);
         let segment = journal.first_seq();
         // Opening has synced what it replayed.
         let synced = Arc::new(AtomicU64::new(journal.last_seq()));
+        tail.note(journal.last_seq());
         let compactor = Compactor::new(compact_bytes, died);
-        Ok(Self { journal, watched, segment, synced, unwatched: None, syncer, compactor })
+        let tail = Arc::new(tail);
+        Ok(Self { journal, watched, segment, synced, unwatched: None, tail, syncer, compactor })
     }
 
     /// Writes a record. It is not on disk before [`Ledger::sync`] says so.
@@ -118,6 +127,7 @@ impl Ledger {
         self.watch_segment()?;
         self.journal.forget_failed_sync()?;
         self.synced.fetch_max(self.journal.last_seq(), Ordering::AcqRel);
+        self.tail.note(self.journal.last_seq());
         Ok(())
     }
 
@@ -127,10 +137,11 @@ impl Ledger {
             return done(Err(Arc::new(std::io::Error::other(why.clone()))));
         }
         let (synced, seq) = (Arc::clone(&self.synced), self.journal.last_seq());
-        let mark = self.journal.failed_sync_mark();
+        let (mark, tail) = (self.journal.failed_sync_mark(), Arc::clone(&self.tail));
         self.watched.sync_soon(Box::new(move |outcome| {
             match &outcome {
-                Ok(()) => drop(synced.fetch_max(seq, Ordering::AcqRel)),
+                Ok(()) if synced.fetch_max(seq, Ordering::AcqRel) < seq => tail.note(seq),
+                Ok(()) => {}
                 // A process that ends before it could go on elsewhere must not leave this to the next one unsaid. If it
                 // cannot be said, the disk has failed altogether.
                 Err(_) => drop(std::fs::write(mark, "")),

@@ -15,10 +15,12 @@ mod asides;
 mod catching_up;
 mod compacting;
 mod compactor;
+pub mod export;
 mod ledger;
 mod passing;
 mod replay;
 mod size;
+mod tail;
 mod whole;
 
 use crate::index::storage::{StorageError, Trouble};
@@ -36,6 +38,7 @@ use replay::ReplayError;
 use sled_index::{Doubt, SledIndex};
 use std::io;
 use std::path::{Path, PathBuf};
+use tail::Tail;
 
 /// The store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +86,12 @@ impl StoreError {
             }
             Self::Thread(_) => true,
         }
+    }
+
+    /// Whether nothing but another version of the program, or a person, gets past it: the same would be met every time.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Journal(JournalError::Refused { .. } | JournalError::OtherFormat { .. }))
     }
 }
 
@@ -171,7 +180,13 @@ fn opened(
     died: &Died,
 ) -> Result<Opened, StoreError> {
     let BroughtUp { index, checks, journal } = brought_up;
-    Ok(Opened { index, checks, ledger: Ledger::new(journal, opening.compact_bytes, died)?, healed })
+    let tail = Tail::open(&tail_of(opening.state), journal.id());
+    Ok(Opened { index, checks, ledger: Ledger::new(journal, tail, opening.compact_bytes, died)?, healed })
+}
+
+/// Not in the journal's folder: one that is put back from a copy is to be found out too.
+fn tail_of(state: &Path) -> PathBuf {
+    state.join("journal.tail")
 }
 
 enum Hurdle {
@@ -210,7 +225,7 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
     let mut index = Index::open(tables, opening.epoch)?;
     let mut catching_up = CatchingUp::new(&mut index, applied);
     let opened = Journal::open(&journal_folder, id, &mut |piece| {
-        catching_up.take(piece);
+        catching_up.take(piece)?;
         Ok(())
     });
     let caught_up = catching_up.end();
@@ -232,7 +247,9 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
         // It may know what a damaged snapshot has lost, and what is told later would stand on that in it alone.
         return Err(Hurdle::Index(Doubt::contents("records of the journal are lost")));
     }
-    if opened.in_doubt {
+    let lost = lost_end(opening.state, &journal)?;
+    healed.extend(lost.iter().cloned());
+    if opened.in_doubt || lost.is_some() {
         doubt_all(&mut journal, &mut index)?;
         healed.push("every session told before is in doubt, for records of the journal are lost".to_owned());
     }
@@ -243,6 +260,19 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
     let checks = index.wake()?;
     index.storage_mut().flush()?;
     Ok(BroughtUp { index, checks, journal })
+}
+
+/// Whether the journal ends before what was on disk, as a sentence. It is in doubt then, on disk too.
+fn lost_end(state: &Path, journal: &Journal) -> Result<Option<String>, Hurdle> {
+    let path = tail_of(state);
+    let noted = tail::noted(&path, journal.id())
+        .map_err(|source| Hurdle::Store(StoreError::Folder { path: path.clone(), source }))?;
+    let Some(seq) = noted.filter(|&seq| seq > journal.last_seq()) else { return Ok(None) };
+    journal.put_in_doubt().map_err(|error| Hurdle::Store(error.into()))?;
+    let ends = journal.last_seq();
+    let what = format!("the journal was damaged: it ends at record {ends}, and record {seq} was on disk");
+    tracing::error!("{what}");
+    Ok(Some(what))
 }
 
 fn torn_text(torn: &journal::Torn) -> String {

@@ -14,13 +14,8 @@ use crate::world::digest;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReplayError {
     /// It is not a record that this version knows.
-    #[error("journal record {seq} cannot be read: {source}")]
-    Record {
-        /// Which.
-        seq: u64,
-        /// Why.
-        source: serde_json::Error,
-    },
+    #[error("it is none that this version knows: {0}")]
+    Record(#[from] serde_json::Error),
     /// The journal no longer has what comes next.
     #[error(
         "it has applied record {applied}, and the journal has only what is left of the records up to {snapshot}"
@@ -32,10 +27,10 @@ pub(super) enum ReplayError {
         snapshot: u64,
     },
     /// It says what could not have been told.
-    #[error("a journal record was refused: {0}")]
+    #[error("it says what cannot be: {0}")]
     Refused(#[from] Refusal),
     /// A session cannot be put back.
-    #[error("a journal record was refused: {0}")]
+    #[error(transparent)]
     PutBack(#[from] PutBackError),
     /// The index did not take it.
     #[error(transparent)]
@@ -43,12 +38,22 @@ pub(super) enum ReplayError {
     /// The index failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// What it says was not foreseen.
+    #[error("it makes this version panic")]
+    Panicked,
 }
 
-impl Record {
-    /// The record that stands at this place in the journal.
-    pub(super) fn read(seq: u64, payload: &[u8]) -> Result<Self, ReplayError> {
-        Self::from_bytes(payload).map_err(|source| ReplayError::Record { seq, source })
+impl ReplayError {
+    /// Whether no other index could take the record either. One that was there before may be wrong itself.
+    pub(super) fn is_final(&self, new_index: bool) -> bool {
+        match self {
+            Self::Record(_) | Self::Refused(_) | Self::PutBack(PutBackError::Refused(_)) => true,
+            Self::Register(RegisterError::Storage(_))
+            | Self::Storage(_)
+            | Self::PutBack(PutBackError::Storage(_))
+            | Self::Behind { .. } => false,
+            Self::Register(_) | Self::Panicked => new_index,
+        }
     }
 }
 

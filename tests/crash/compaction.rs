@@ -1,6 +1,7 @@
 //! The real daemon, killed inside a compaction or slowed down in it: nothing that was answered is lost, and nobody waits.
 
-use super::points::{Answered, BUSY, Traced, assert_kept, say};
+use super::points::{Answered, BUSY, assert_kept};
+use super::traced::{Traced, say};
 use crate::harness::{Daemon, Place, ask, file, wait_until};
 use serde_json::{Value, json};
 use staled::client::Client;
@@ -67,8 +68,8 @@ fn a_daemon_killed_inside_a_compaction_has_kept_what_it_answered() {
         let mut answered = Answered::default();
         let mut client = traced.client(&Folders::below(&place.home).socket).expect("it serves");
         live(&place, &mut client, &mut answered);
-        wait_until("it is gone", || traced.strace.try_wait().expect("a child").is_some());
-        killed += usize::from(traced.strace.wait().expect("a status").code() != Some(0));
+        wait_until("it is gone", || traced.has_ended());
+        killed += usize::from(traced.ended().and_then(|status| status.code()) != Some(0));
         half_made += ending(&journal, "new").len();
         in_place += ending(&journal, "snap").len();
         if point % 2 == 1 {

@@ -2,7 +2,10 @@
 //! there, and the decision is what a plain rescan says.
 
 mod compaction;
+mod index;
+mod log;
 mod points;
+mod traced;
 
 use crate::harness::{PATIENCE, Place, digest, wait_until};
 use serde_json::{Value, json};

@@ -157,6 +157,13 @@ fn damage(journal: &Path, random: &mut fastrand::Rng) -> &'static str {
     what
 }
 
+/// Nothing in the segment itself says that more stood in it.
+fn cut_between_records(stand: &Stand) -> &'static str {
+    let segment = fs::File::options().write(true).open(&stand.segment).unwrap();
+    segment.set_len(stand.end as u64).unwrap();
+    "a segment cut between two records"
+}
+
 fn is_doubted(lines: &[String]) -> bool {
     lines[0].contains("doubted: true")
 }
@@ -219,10 +226,21 @@ fn damage_again_and_again(place: &Place, stands: &dyn Fn(&Path, &mut fastrand::R
     let mut files = Files::new();
     read(&state.join("index"), &mut files);
     read(&state.join("journal"), &mut files);
+    files.insert(state.join("journal.tail"), fs::read(state.join("journal.tail")).unwrap());
     let (mut doubts, mut records_lost) = (0, 0);
     for trial in 1..=trials {
         write_back(&state, &files);
-        let what = damage(&state.join("journal"), &mut random);
+        let what = match random.u8(..4) {
+            0 => cut_between_records(&stands[random.usize(..stands.len())]),
+            _ => damage(&state.join("journal"), &mut random),
+        };
+        // The index knows how far the journal was. Without it only the note does.
+        let what = if random.bool() {
+            fs::remove_dir_all(state.join("index")).unwrap();
+            format!("{what} and no index")
+        } else {
+            what.to_owned()
+        };
         let again = format!("trial {trial}, {what}; again with STALED_SEED={seed}");
         let kept = sound(&stands, &files);
         let opened = catch_unwind(AssertUnwindSafe(|| {

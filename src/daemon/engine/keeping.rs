@@ -9,13 +9,13 @@ use super::super::clock;
 use super::super::folders::Folders;
 use super::super::handle::{Down, Message};
 use super::super::log::Log;
-use super::{Engine, Failure, Parts};
+use super::{Engine, Failure, Parts, Remains};
 use crate::config::Config;
 use crate::index::Check;
 use crate::index::storage::Trouble;
 use crate::store::{self, Opened, Opening, StoreError};
 use crate::world::dart::Died;
-use crate::world::{Wake, World, WorldError};
+use crate::world::{Wake, World, WorldError, WorldOptions};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -57,6 +57,11 @@ pub(in crate::daemon) enum Unmade {
 }
 
 impl Unmade {
+    /// Whether it will be met every time.
+    pub(in crate::daemon) fn is_final(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_final())
+    }
+
     /// Whether it may pass by itself.
     pub(in crate::daemon) fn passes(&self) -> bool {
         matches!(self, Self::Store(error) if error.passes())
@@ -86,7 +91,9 @@ impl Making {
         };
         let opened = store::open(&opening, &self.died)?;
         let (cookies, wake) = (self.folders.cookies(), Arc::clone(&self.wake));
-        let world = World::start(&cookies, &self.config.world_options(), wake, &self.died)?;
+        let stumbled = Some(self.folders.stumbled());
+        let options = WorldOptions { stumbled, ..self.config.world_options() };
+        let world = World::start(&cookies, &options, wake, &self.died)?;
         self.say("epoch", &[("epoch", &epoch), ("why", why)]);
         for what in &opened.healed {
             tracing::warn!("{what}");
@@ -133,7 +140,10 @@ pub(in crate::daemon) async fn keep(
         let begun = Instant::now();
         let (mut engine, checks) = making.begin(parts, found, &why);
         let failure = match engine.run(checks).await {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                let_go(engine.into_parts().1).await;
+                return Ok(());
+            }
             Err(Failure::Died(thread)) => return Err(Fatal::Died(thread)),
             Err(Failure::Store(failure)) => failure,
         };
@@ -152,6 +162,13 @@ pub(in crate::daemon) async fn keep(
         parts.health.gaps += 1;
         parts.health.last_gap = Some(why.clone());
         distrust = (failure.trouble == Trouble::Contents).then(|| failure.to_string());
+    }
+}
+
+/// sled panics when the last sync of its drop fails. The journal has everything, so the end is no worse for it.
+async fn let_go(remains: Remains) {
+    if tokio::task::spawn_blocking(move || drop(remains)).await.is_err() {
+        tracing::warn!("the index could not be closed; what it lacks is in the journal");
     }
 }
 
@@ -175,6 +192,7 @@ async fn made_again(
         let Some(tried) = refusing(&mut parts.inbox, trying).await else { return Ok(None) };
         match tried {
             Ok(Ok(made)) => return Ok(Some(made)),
+            Ok(Err(error)) if error.is_final() => return Err(error.into()),
             Ok(Err(error)) => {
                 tracing::error!(%error, "the store cannot be opened; tried again");
                 down.say(&error);

@@ -9,6 +9,7 @@ mod journaling;
 pub(super) mod keeping;
 mod pushing;
 mod scrubbing;
+mod taken;
 mod waiting;
 
 use super::clock;
@@ -33,6 +34,7 @@ use scrubbing::Scrub;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use taken::traced;
 use tokio::sync::{Notify, mpsc};
 use waiting::{Flight, Waiter};
 
@@ -191,7 +193,8 @@ impl Engine {
         if let Some(thread) = self.deaths.first() {
             return Err(Failure::Died(thread.to_owned()));
         }
-        self.absorb(&batch)?;
+        traced(&batch, || self.absorb(&batch))?;
+        self.heed_the_log()?;
         self.land(&batch);
         self.drain_inbox();
         self.launch();
@@ -199,6 +202,15 @@ impl Engine {
         self.expire()?;
         self.tend_journal();
         Ok(self.tend_trees()?)
+    }
+
+    /// A disk that lost what was written to the decision log may have lost what was read from it, so everything is looked
+    /// at again.
+    fn heed_the_log(&mut self) -> Result<(), StorageError> {
+        match self.log.sync_lost() {
+            Some(error) => self.begin_epoch(&format!("the decision log could not be synced: {error}")),
+            None => Ok(()),
+        }
     }
 
     /// Has the folders looked at that are due, and forgets those that no tree has any more.
@@ -238,13 +250,16 @@ impl Engine {
         }
     }
 
-    fn absorb(&mut self, batch: &Batch) -> Result<(), StorageError> {
+    /// Returns how many sources became suspect by its marks; by a gap all of them do.
+    fn absorb(&mut self, batch: &Batch) -> Result<usize, StorageError> {
+        let mut touched = 0;
         if let Some(why) = &batch.gap {
             self.begin_epoch(why)?;
         }
         if !batch.moved.is_empty() {
             let moved = batch.moved.iter().map(|(&source, &depth)| (source, depth));
             let checks = self.index.touch(moved)?;
+            touched = checks.len();
             self.world.verify(checks, false);
         }
         if !batch.stirred.is_empty() {
@@ -271,7 +286,7 @@ impl Engine {
             self.push_changes(&outcome.changed, at)?;
             self.keep_proofs(&outcome.changed)?;
         }
-        Ok(())
+        Ok(touched)
     }
 
     /// What was born stale and then was what the agent saw is judged otherwise from then on. Only the journal tells
@@ -371,6 +386,13 @@ impl Engine {
         for (doubt, rows) in self.index.doubts().unwrap_or_default() {
             problems.push(format!("{rows} results or invariants {} ({})", doubt.remedy(), doubt.word()));
         }
+        problems.extend(self.world.left_alone().map(|path| {
+            format!(
+                "{} is not looked at, for a look at it ended an earlier process; a day after that it is tried again, \
+                 and at once by a start without the file `stumbled` in the state folder",
+                path.display()
+            )
+        }));
         problems.extend(self.log.failed());
         problems.extend(self.ledger.not_compacted().map(|why| {
             format!("the journal grows, for it could not be compacted ({why}); that is tried again")

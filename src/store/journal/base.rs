@@ -38,9 +38,16 @@ pub(super) fn tell(dir: &Path, header: Header, each: Each<'_>) -> Result<(), Jou
     if found != header {
         return Err(JournalError::damaged(&path, 0, "it belongs to another journal"));
     }
-    each(Piece::Snapshot { last_seq: header.seq })?;
+    let seq = header.seq;
+    let refused = |at_byte| {
+        let segment = path.clone();
+        move |source| JournalError::Refused { segment, at_byte, seq, source }
+    };
+    each(Piece::Snapshot { last_seq: seq }).map_err(refused(0))?;
+    let mut at_byte = reader.at();
     while let Some(payload) = reader.next()? {
-        each(Piece::Kept(payload))?;
+        each(Piece::Kept(payload)).map_err(refused(at_byte))?;
+        at_byte = reader.at();
     }
     Ok(())
 }

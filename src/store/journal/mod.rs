@@ -15,6 +15,7 @@ mod damage;
 mod error;
 mod folder;
 mod opening;
+mod reading;
 mod replay;
 mod segment;
 mod snapshot;
@@ -23,6 +24,7 @@ pub use compaction::{Closed, Written};
 pub use damage::Damage;
 pub use error::JournalError;
 pub use opening::{Opened, Torn, peek_id};
+pub use reading::{Read, read};
 pub use replay::{Each, Piece};
 
 use super::whole;

@@ -11,6 +11,7 @@ use super::damage::{Damage, cut, heal};
 use super::folder::segment_path;
 use super::segment::{self, HEADER_LEN, Header, Kind, Reader};
 use super::{JournalError, Torn};
+use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -29,8 +30,8 @@ pub enum Piece<'a> {
     Record(u64, &'a [u8]),
 }
 
-/// Told every piece, in order.
-pub type Each<'a> = &'a mut dyn FnMut(Piece<'_>) -> Result<(), JournalError>;
+/// Told every piece, in order. What it refuses ends the replay, and the journal stays as it is.
+pub type Each<'a> = &'a mut dyn FnMut(Piece<'_>) -> Result<(), Box<dyn Error + Send + Sync>>;
 
 /// Where the journal stands in a replay.
 pub(super) struct Replayed {
@@ -86,7 +87,7 @@ pub(super) fn replay(
     Ok(())
 }
 
-/// Replays one segment, up to the one behind it if there is one.
+/// Replays one segment, up to the one behind it if there is one. A torn end is cut.
 pub(super) fn replay_one(
     dir: &Path,
     first_seq: u64,
@@ -94,6 +95,21 @@ pub(super) fn replay_one(
     state: &mut Replayed,
     each: Each<'_>,
 ) -> Result<(), JournalError> {
+    if let Some(torn) = tell_one(dir, first_seq, next_first, state, each)? {
+        cut(&torn.segment, torn.at_byte, "torn")?;
+        state.torn = Some(torn);
+    }
+    Ok(())
+}
+
+/// Tells one segment, up to the one behind it if there is one, and changes nothing. Returns its torn end.
+pub(super) fn tell_one(
+    dir: &Path,
+    first_seq: u64,
+    next_first: Option<u64>,
+    state: &mut Replayed,
+    each: Each<'_>,
+) -> Result<Option<Torn>, JournalError> {
     let path = segment_path(dir, first_seq);
     let Some((header, mut reader)) = Reader::open(&path, Kind::Segment)? else {
         // A crash leaves no such thing: segments get their name when their header is on disk.
@@ -106,15 +122,15 @@ pub(super) fn replay_one(
     check_header(header, first_seq, state.known, &path)?;
     (state.first_seq, state.end, state.entered) = (first_seq, HEADER_LEN, true);
     state.id = *state.known.insert(header.id);
-    read_records(&mut reader, state, next_first, each)?;
+    read_records(&path, &mut reader, state, next_first, each)?;
     state.end = reader.at();
     if next_first.is_some_and(|next| state.last_seq + 1 != next) {
         return Err(JournalError::damaged(&path, reader.at(), "a record is not what was written"));
     }
-    if next_first.is_none() && reader.at() < reader.len() {
-        state.torn = Some(cut_tail(&path, &reader, state.last_seq + 1)?);
+    if next_first.is_some() || reader.at() == reader.len() {
+        return Ok(None);
     }
-    Ok(())
+    torn_end(&path, &reader, state.last_seq + 1).map(Some)
 }
 
 fn check_header(
@@ -138,6 +154,7 @@ fn check_header(
 
 /// Delivers records until the next segment takes over, or until there is no good one.
 fn read_records(
+    path: &Path,
     reader: &mut Reader,
     state: &mut Replayed,
     next_first: Option<u64>,
@@ -145,15 +162,17 @@ fn read_records(
 ) -> Result<(), JournalError> {
     while next_first.is_none_or(|next| state.last_seq + 1 < next) {
         let seq = state.last_seq + 1;
+        let at_byte = reader.at();
         let Some(payload) = reader.next(seq)? else { break };
-        each(Piece::Record(seq, payload))?;
+        let refused = |source| JournalError::Refused { segment: path.to_owned(), at_byte, seq, source };
+        each(Piece::Record(seq, payload)).map_err(refused)?;
         state.last_seq = seq;
     }
     Ok(())
 }
 
-/// Cuts what a crash left of an append. What is more than that is damage.
-fn cut_tail(path: &Path, reader: &Reader, expected: u64) -> Result<Torn, JournalError> {
+/// What a crash left of an append. What is more than that is damage.
+fn torn_end(path: &Path, reader: &Reader, expected: u64) -> Result<Torn, JournalError> {
     let (at_byte, bytes_cut) = (reader.at(), reader.len() - reader.at());
     let damaged = |why: String| Err(JournalError::damaged(path, at_byte, why));
     if bytes_cut > TAIL_MAX {
@@ -166,7 +185,6 @@ fn cut_tail(path: &Path, reader: &Reader, expected: u64) -> Result<Torn, Journal
     if segment::holds_a_record_behind(&tail, expected) {
         return damaged(format!("record {expected} is not what was written, and good records follow it"));
     }
-    cut(path, at_byte, "torn")?;
     Ok(Torn { segment: path.to_owned(), at_byte, bytes_cut })
 }
 

@@ -67,6 +67,11 @@ impl Reader {
         damaged(&self.records, why)
     }
 
+    /// Where the next one starts.
+    pub(super) fn at(&self) -> u64 {
+        self.records.at()
+    }
+
     /// How many were delivered.
     pub(super) fn count(&self) -> u64 {
         self.count

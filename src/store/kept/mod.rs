@@ -99,10 +99,10 @@ enum Whose {
 }
 
 /// The records that say everything this index was told, session by session in the order of their names.
-pub fn of(
+pub fn of<E: From<StorageError>>(
     index: &Index<impl Storage>,
-    each: &mut dyn FnMut(Record) -> Result<(), StorageError>,
-) -> Result<(), StorageError> {
+    each: &mut dyn FnMut(Record) -> Result<(), E>,
+) -> Result<(), E> {
     for session in index.sessions()? {
         let stored = index.head(session)?;
         let name = stored.session.to_string();
@@ -140,7 +140,7 @@ impl Kept {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PutBackError {
     /// It says what this version does not know.
-    #[error(transparent)]
+    #[error("it says what cannot be: {0}")]
     Refused(#[from] Refusal),
     /// The index failed.
     #[error(transparent)]

@@ -4,7 +4,7 @@
 use super::of;
 use crate::index::found::Found;
 use crate::index::row::SessionNo;
-use crate::index::storage::{Memory, StoredHead, Summary};
+use crate::index::storage::{Memory, StorageError, StoredHead, Summary};
 use crate::index::view::{Line, Listed};
 use crate::index::{Check, Index, Looked, Settled};
 use crate::session::context::Seen;
@@ -44,7 +44,7 @@ fn records_of(index: &Index<Memory>) -> Vec<Vec<u8>> {
     let mut records = Vec::new();
     of(index, &mut |record| {
         records.push(record.to_bytes());
-        Ok(())
+        Ok::<_, StorageError>(())
     })
     .unwrap();
     records
