@@ -49,16 +49,8 @@ impl Ledger {
         let synced = Arc::new(AtomicU64::new(journal.last_seq()));
         tail.note(journal.last_seq());
         let compactor = Compactor::new(compact_bytes, died);
-        Ok(Self {
-            journal,
-            watched,
-            segment,
-            synced,
-            unwatched: None,
-            tail: Arc::new(tail),
-            syncer,
-            compactor,
-        })
+        let tail = Arc::new(tail);
+        Ok(Self { journal, watched, segment, synced, unwatched: None, tail, syncer, compactor })
     }
 
     /// Writes a record. It is not on disk before [`Ledger::sync`] says so.
