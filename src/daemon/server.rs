@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
 /// Connections that may wait for the kernel.
@@ -47,10 +47,16 @@ pub(super) fn bind(folders: &Folders) -> Result<StdListener, Fatal> {
     bound().map_err(|error| Fatal::Socket { path: path.clone(), source: error.into() })
 }
 
-/// Accepts until told to stop, then waits for the connections to finish what they have begun.
-pub(super) async fn serve(daemon: Arc<Daemon>, listener: StdListener, mut stop: watch::Receiver<Command>) {
+/// Accepts until told to stop, then waits for the connections to finish what they have begun. A listener that comes later
+/// takes the place of the one before it.
+pub(super) async fn serve(
+    daemon: Arc<Daemon>,
+    listener: StdListener,
+    mut later: mpsc::Receiver<StdListener>,
+    mut stop: watch::Receiver<Command>,
+) {
     let dart = daemon.died.dart("server");
-    let listener = match UnixListener::from_std(listener) {
+    let mut listener = match UnixListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => {
             tracing::error!(%error, "the socket cannot be served");
@@ -69,6 +75,13 @@ pub(super) async fn serve(daemon: Arc<Daemon>, listener: StdListener, mut stop: 
         let accepted = tokio::select! {
             biased;
             _ = stop.wait_for(|command| *command == Command::Stop) => break,
+            Some(later) = later.recv() => {
+                match UnixListener::from_std(later) {
+                    Ok(later) => listener = later,
+                    Err(error) => tracing::error!(%error, "the socket that was bound anew cannot be served"),
+                }
+                continue;
+            }
             accepted = accept(&listener, &refusals, &mut trouble) => accepted,
         };
         let Some((stream, refusal)) = accepted else { continue };

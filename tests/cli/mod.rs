@@ -8,6 +8,7 @@ mod crowd;
 mod decide;
 mod doctor;
 mod help;
+mod hostile;
 mod metrics;
 mod offline;
 #[cfg(debug_assertions)]
