@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
 /// Connections that may wait for the kernel.
@@ -64,46 +64,82 @@ pub(super) async fn serve(
             return;
         }
     };
-    let max = daemon.config().server.connections_max;
-    let places = Arc::new(Semaphore::new(max));
-    let refusals = Arc::new(Semaphore::new(REFUSED_AT_ONCE));
-    let mut connections = JoinSet::new();
+    let mut hall = Hall::new(&daemon, &stop);
     let mut trouble = None;
     loop {
         fault(dart.thread());
-        while connections.try_join_next().is_some() {}
+        while hall.connections.try_join_next().is_some() {}
         let accepted = tokio::select! {
             biased;
             _ = stop.wait_for(|command| *command == Command::Stop) => break,
             Some(later) = later.recv() => {
                 match UnixListener::from_std(later) {
-                    Ok(later) => listener = later,
+                    Ok(later) => hall.let_in_queued(std::mem::replace(&mut listener, later)),
                     Err(error) => tracing::error!(%error, "the socket that was bound anew cannot be served"),
                 }
                 continue;
             }
-            accepted = accept(&listener, &refusals, &mut trouble) => accepted,
+            accepted = accept(&listener, &hall.refusals, &mut trouble) => accepted,
         };
-        let Some((stream, refusal)) = accepted else { continue };
-        if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
-            drop(refusal);
-            let (daemon, stop) = (Arc::clone(&daemon), stop.clone());
-            let present = daemon.metrics.connections.enter();
-            connections.spawn(async move {
-                converse(daemon, stream, stop).await;
-                drop(present);
-                drop(place);
-            });
-        } else {
-            daemon.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
-            connections.spawn(async move {
-                refuse(stream, max).await;
-                drop(refusal);
-            });
+        if let Some((stream, refusal)) = accepted {
+            hall.let_in(stream, refusal);
         }
     }
     drop(listener);
-    while connections.join_next().await.is_some() {}
+    while hall.connections.join_next().await.is_some() {}
+}
+
+/// Those who are connected, and the places there are for them.
+struct Hall {
+    daemon: Arc<Daemon>,
+    stop: watch::Receiver<Command>,
+    max: usize,
+    places: Arc<Semaphore>,
+    refusals: Arc<Semaphore>,
+    connections: JoinSet<()>,
+}
+
+impl Hall {
+    fn new(daemon: &Arc<Daemon>, stop: &watch::Receiver<Command>) -> Self {
+        let max = daemon.config().server.connections_max;
+        let (places, refusals) = (Semaphore::new(max), Semaphore::new(REFUSED_AT_ONCE));
+        let (daemon, stop) = (Arc::clone(daemon), stop.clone());
+        let connections = JoinSet::new();
+        Self { daemon, stop, max, places: Arc::new(places), refusals: Arc::new(refusals), connections }
+    }
+
+    /// `refusal` is the permit under which it is refused where there is no place.
+    fn let_in(&mut self, stream: UnixStream, refusal: OwnedSemaphorePermit) {
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            self.daemon.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
+            let max = self.max;
+            self.connections.spawn(async move {
+                refuse(stream, max).await;
+                drop(refusal);
+            });
+            return;
+        };
+        drop(refusal);
+        let (daemon, stop) = (Arc::clone(&self.daemon), self.stop.clone());
+        let present = daemon.metrics.connections.enter();
+        self.connections.spawn(async move {
+            converse(daemon, stream, stop).await;
+            drop(present);
+            drop(place);
+        });
+    }
+
+    /// Whoever had found the socket before it was taken away is let in too: with its listener their connection would go.
+    fn let_in_queued(&mut self, old: UnixListener) {
+        let Ok(old) = old.into_std() else { return };
+        while let Ok((stream, _)) = old.accept() {
+            let Ok(refusal) = Arc::clone(&self.refusals).try_acquire_owned() else { return };
+            let stream = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream));
+            if let Some(stream) = stream.ok().filter(is_ours) {
+                self.let_in(stream, refusal);
+            }
+        }
+    }
 }
 
 /// One connection of our own user, with the permit under which it may be refused.
@@ -111,7 +147,7 @@ async fn accept(
     listener: &UnixListener,
     refusals: &Arc<Semaphore>,
     trouble: &mut Option<Trouble>,
-) -> Option<(UnixStream, tokio::sync::OwnedSemaphorePermit)> {
+) -> Option<(UnixStream, OwnedSemaphorePermit)> {
     let permit = Arc::clone(refusals).acquire_owned().await.ok()?;
     let accepted = match trouble {
         Some(Trouble { last, .. }) => tokio::time::timeout_at((*last + CALM).into(), listener.accept()).await,
