@@ -2,10 +2,11 @@
 //!
 //! Promise: a socket that is removed, renamed or replaced is bound anew at once, for nobody but the holder of the folder's
 //! lock has a right to that place. When the folder itself is another one, the lock and the cookies are gone with the old
-//! one: the process ends and says so, and its next start makes all of them again. A socket at our end that is not ours stays.
+//! one: the process ends and says so, and its next start makes all of them again. At the end a socket that is not ours stays.
 //!
 //! The kernel tells of it, so nothing wakes up as long as nothing happens. Where it cannot (no inotify instance is left)
-//! that is said once. A socket that systemd holds can be put back by nobody but systemd: that it is gone is said.
+//! that is said once, and tried again every minute. A socket that systemd holds can be put back by nobody but systemd: that
+//! it is gone is said.
 
 use super::{Fatal, Folders, server};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
@@ -31,6 +32,9 @@ type Inode = (u64, u64);
 /// How long a socket that was bound anew is left alone: somebody who takes it again and again must not keep us busy.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Between two tries to have the kernel tell.
+const AGAIN: Duration = Duration::from_secs(60);
+
 /// Where the socket was bound, and what stands there since.
 pub(super) struct Post {
     folders: Folders,
@@ -52,13 +56,7 @@ impl Post {
     /// left to keep.
     pub(super) async fn keep(&self, serving: mpsc::Sender<UnixListener>) -> Fatal {
         let folder = self.socket.parent().unwrap_or(&self.folders.runtime);
-        let events = match watch(folder) {
-            Ok(events) => events,
-            Err(error) => {
-                tracing::warn!(%error, "nobody sees to it that the socket stays");
-                return std::future::pending().await;
-            }
-        };
+        let events = post_sentry(folder).await;
         loop {
             match self.put_back() {
                 Ok(None) => {}
@@ -118,6 +116,23 @@ impl Post {
 fn inode(path: &Path) -> Option<Inode> {
     let found = std::fs::symlink_metadata(path).ok()?;
     Some((found.dev(), found.ino()))
+}
+
+/// Tries until the kernel has somebody to send.
+async fn post_sentry(folder: &Path) -> pipe::Receiver {
+    let mut said = false;
+    loop {
+        match watch(folder) {
+            Ok(events) => return events,
+            Err(error) if !said => {
+                let remedy = "raise fs.inotify.max_user_instances or fs.inotify.max_user_watches";
+                tracing::warn!(%error, remedy, "nobody sees to it that the socket stays; tried again");
+                said = true;
+            }
+            Err(_) => {}
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
 }
 
 /// Read as a pipe is: tokio takes every other kind of descriptor only from unsafe code.
