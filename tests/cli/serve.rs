@@ -33,7 +33,7 @@ impl Serving {
     }
 
     /// With these variables, which systemd would set.
-    pub(super) fn start_under(place: &Place, args: &[&str], variables: &[(&str, &Path)]) -> Self {
+    pub(crate) fn start_under(place: &Place, args: &[&str], variables: &[(&str, &Path)]) -> Self {
         let mut command = program(place);
         command.envs(variables.iter().copied());
         Self::start_by(place, command, args)
@@ -67,7 +67,7 @@ impl Serving {
         kill_process(self.pid(), signal).expect("it runs");
     }
 
-    pub(super) fn ends(&mut self) -> i32 {
+    pub(crate) fn ends(&mut self) -> i32 {
         wait_until("it ends", || self.child.0.try_wait().expect("it was started").is_some());
         let status = self.child.0.wait().expect("it ended");
         status.code().unwrap_or_else(|| panic!("ended by {status}: {}", self.said()))
