@@ -220,7 +220,7 @@ async fn live(
         log: log.clone(),
     };
     let (handle, inbox) = EngineHandle::new();
-    let made = match making.make(STARTED, None) {
+    let made = match making.make(STARTED) {
         Ok(made) => Some(made),
         // A full disk gets space again, and who asks meanwhile is told.
         Err(error) if error.passes() => {
