@@ -1,22 +1,28 @@
-//! `serve`: the daemon, in the foreground. Everything it says goes to stderr.
+//! `serve`: the daemon, in the foreground. What it says goes to stderr; its log too, where that is not systemd's journal.
 
 use super::shell::{Done, Shell, Stop, usual_folders};
-use crate::config::{Config, ConfigError, Level};
+use super::trace;
+use crate::config::{Config, ConfigError};
 use crate::daemon::{self, Activated, Command, Fatal, FolderError, Folders, Signals, Start, usual_runtime};
+use crate::store::StoreError;
 use crate::store::decision_log::LogError;
-use std::io::{self, ErrorKind, IsTerminal};
+use crate::store::journal::JournalError;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tokio::sync::watch;
-use tracing_subscriber::filter::LevelFilter;
 
-/// The exit code of a bad configuration; systemd is told not to try it again.
-const BAD_CONFIG: u8 = 78;
+/// The exit code of what is the same at every start, such as a bad configuration; systemd is told not to try it again.
+const NOT_AGAIN: u8 = 78;
 
 /// Run the daemon, in the foreground
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 stopped as asked (SIGTERM, SIGINT, `staled stop`), 2 it cannot run or go on, 78 the configuration is not usable.
+Exit codes: 0 stopped as asked (SIGTERM, SIGINT, `staled stop`), 2 it cannot run or go on, 78 it never will, for the configuration or
+the journal is not usable by this version.
 SIGHUP reloads the configuration (see `staled reload --help`), SIGUSR1 opens the decision log again.
+Its own log goes to stderr; where systemd sends stderr to its journal, it goes there with a field for each thing that it
+says. With log.level = \"debug\" each request and each batch of events is traced:
+  journalctl -t staled STALED_SESSION=s-01
 
 Example:
   staled serve
@@ -49,9 +55,12 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
         Signals::catch().map_err(|error| Stop::failed(format!("signals cannot be caught: {error}")))?;
     let folders = folders(args, shell.named_socket.as_deref(), activated.as_ref())?;
     let config_file = args.config.as_deref().map(absolute).transpose()?;
-    let mut config = Config::load(config_file.as_deref()).map_err(|error| bad_config(&error))?;
+    let mut config = Config::load(config_file.as_deref()).map_err(|error| {
+        activated.iter().for_each(|activated| activated.turn_away(&error));
+        bad_config(&error)
+    })?;
     config.verify.paranoid |= args.paranoid;
-    log_to_stderr(config.log.level);
+    let on_level = trace::begin(config.log.level, &shell.out);
     log_panics();
     // Before any other thread is started: what is given up is given up by a thread and by those that it starts.
     let confined = daemon::confine(&folders, activated.as_ref(), config.server.confine)
@@ -62,7 +71,7 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
     let (stop, _) = watch::channel(Command::Run);
     let start = Start { config, config_file, folders };
     let out = &shell.out;
-    daemon::run_and_tell(start, activated, stop, Some(signals), || out.talk(&serving))
+    daemon::run_and_tell(start, activated, stop, Some(signals), on_level, || out.talk(&serving))
         .map_err(|fatal| cannot_run(&fatal))?;
     Ok(0)
 }
@@ -93,29 +102,8 @@ fn absolute(path: &Path) -> Result<PathBuf, Stop> {
 }
 
 fn bad_config(error: &ConfigError) -> Stop {
-    Stop::with_code(BAD_CONFIG, error.to_string().trim_end())
+    Stop::with_code(NOT_AGAIN, error.to_string().trim_end())
         .remedy("config/staled.toml in the repository shows every key with its default")
-}
-
-/// The daemon's own log. A stderr that nobody reads must not end the daemon.
-fn log_to_stderr(level: Level) {
-    let level = match level {
-        Level::Error => LevelFilter::ERROR,
-        Level::Warn => LevelFilter::WARN,
-        Level::Info => LevelFilter::INFO,
-        Level::Debug => LevelFilter::DEBUG,
-        Level::Trace => LevelFilter::TRACE,
-    };
-    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal() && !unwanted)
-        .with_target(false)
-        .log_internal_errors(false)
-        .finish();
-    // Whoever set one before us keeps it.
-    let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
 /// A message that was made when the panic came may quote what was being read: a slice of a text that is cut inside a
@@ -129,7 +117,8 @@ fn log_panics() {
 }
 
 fn cannot_run(fatal: &Fatal) -> Stop {
-    let stop = Stop::failed(fatal);
+    let code = if matches!(fatal, Fatal::Store(error) if error.is_final()) { NOT_AGAIN } else { 2 };
+    let stop = Stop::with_code(code, fatal);
     match remedy(fatal) {
         Some(remedy) => stop.remedy(remedy),
         None => stop,
@@ -152,6 +141,23 @@ fn remedy(fatal: &Fatal) -> Option<String> {
         Fatal::Log(LogError::Damaged { path, .. }) => Some(format!(
             "`staled log verify --log {0}` says where; to begin a new log: mv {0} {0}.damaged",
             path.display()
+        )),
+        Fatal::Store(StoreError::Journal(error)) => beyond_us(error),
+        _ => None,
+    }
+}
+
+/// What a newer version wrote is for that version. What no version wrote can be given up.
+fn beyond_us(error: &JournalError) -> Option<String> {
+    match error {
+        JournalError::Refused { segment, at_byte, .. } => Some(format!(
+            "if a newer version wrote it, run that one; to give up this record and all behind it, copy {0} and then: \
+             truncate -s {at_byte} {0}",
+            segment.display()
+        )),
+        JournalError::OtherFormat { segment, .. } => Some(format!(
+            "a newer version wrote it, run that one; to begin without any session: mv {0} {0}.newer",
+            segment.parent().unwrap_or(segment).display()
         )),
         _ => None,
     }

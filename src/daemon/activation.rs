@@ -3,8 +3,12 @@
 //! It is judged as strictly as one that we bind: a Unix stream socket that listens, at a path whose folder nobody else can
 //! write to. One that is not is refused, and no other is bound in its place: its clients would wait there for ever.
 
+use crate::protocol::answer::refusal_line;
+use crate::protocol::refusal::Refusal;
 use listenfd::ListenFd;
-use std::io;
+use rustix::net::sockopt::socket_peercred;
+use std::fmt;
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -71,6 +75,23 @@ impl Activated {
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// Tells everybody who waits at the socket that nobody will serve it, and why. Whoever is left waiting there has systemd
+    /// start the daemon again, for the same end, whatever its exit code says.
+    pub fn turn_away(&self, why: &dyn fmt::Display) {
+        let line = refusal_line(
+            None,
+            &Refusal::application("store_failed", format!("the daemon cannot run: {why}")),
+        );
+        let own = rustix::process::geteuid();
+        while let Ok((mut stream, _)) = self.listener.accept() {
+            let ours = socket_peercred(&stream).is_ok_and(|peer| peer.uid == own);
+            // One that does not read is told nothing, and is not waited for.
+            if ours && stream.set_nonblocking(true).is_ok() {
+                let _ = stream.write_all(line.as_bytes());
+            }
+        }
     }
 
     fn judge(listener: UnixListener) -> Result<Self, ActivationError> {

@@ -347,8 +347,12 @@ impl Inner {
         // Where it failed before the new file had its name, the old one stays, and so does what is known of it. Where
         // only the last step failed the log is in the new file.
         if self.log.last() != before.as_ref() {
-            // The new file's head is on disk already; what it follows is after this sync.
-            let anchor = self.anchors.take(&self.log);
+            // The new file's head is on disk already; what it follows is after this sync. Where that may fail the next
+            // line is anchored, which does not wait for it.
+            let anchor = if why.is_none() { self.anchors.take(&self.log) } else { None };
+            if why.is_some() {
+                self.anchors.make_due();
+            }
             let late = Arc::clone(&self.late);
             self.watched.sync_soon(Box::new(move |synced| match synced {
                 Ok(()) => anchor.iter().for_each(Anchor::send),
@@ -387,8 +391,10 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
-    use super::{Died, Log, config};
+    use super::{Anchors, Died, Log, config};
     use std::fs::File;
+    use std::os::unix::net::UnixDatagram;
+    use std::time::Duration;
 
     #[test]
     fn a_rotated_file_that_cannot_be_synced_any_more_is_told_and_the_log_goes_on_in_another() {
@@ -412,5 +418,34 @@ mod tests {
         let text = std::fs::read_to_string(log.path()).unwrap();
         assert!(text.contains("\"healed\"") && text.contains("could not be synced"), "{text}");
         assert_eq!(log.failed(), None);
+    }
+
+    /// It is the file that somebody may have cut.
+    #[test]
+    fn a_file_that_follows_one_that_failed_is_anchored_at_once() {
+        let state = tempfile::tempdir().unwrap();
+        let path = state.path().join("socket");
+        let journald = UnixDatagram::bind(&path).unwrap();
+        journald.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let anchor = || {
+            let mut bytes = [0; 1024];
+            let len = journald.recv(&mut bytes).unwrap();
+            let text = String::from_utf8_lossy(&bytes[..len]).into_owned();
+            text.lines()
+                .find_map(|line| line.strip_prefix("STALED_ANCHOR_SEQ=")?.parse::<u64>().ok())
+                .unwrap()
+        };
+        let log = Log::open(state.path(), &config::Log::default(), &Died::default()).unwrap();
+        log.lock().anchors = Anchors::at(path.clone(), 1_000);
+        assert_eq!((log.event("first", &[]).unwrap().seq, anchor()), (1, 1));
+        {
+            let mut inner = log.lock();
+            inner.watched = inner.syncer.watch(File::open("/dev/null").unwrap());
+            let (told, outcome) = std::sync::mpsc::channel();
+            inner.watched.sync_soon(Box::new(move |synced| told.send(synced).unwrap()));
+            outcome.recv().unwrap().unwrap_err();
+        }
+        let seq = log.event("second", &[]).unwrap().seq;
+        assert_eq!((seq, log.last_seq(), anchor()), (3, 4, 4), "continued, second, healed");
     }
 }

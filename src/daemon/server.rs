@@ -97,6 +97,8 @@ struct Hall {
     places: Arc<Semaphore>,
     refusals: Arc<Semaphore>,
     connections: JoinSet<()>,
+    /// How many were let in so far: the number of the last of them.
+    number: u64,
 }
 
 impl Hall {
@@ -105,7 +107,8 @@ impl Hall {
         let (places, refusals) = (Semaphore::new(max), Semaphore::new(REFUSED_AT_ONCE));
         let (daemon, stop) = (Arc::clone(daemon), stop.clone());
         let connections = JoinSet::new();
-        Self { daemon, stop, max, places: Arc::new(places), refusals: Arc::new(refusals), connections }
+        let (places, refusals) = (Arc::new(places), Arc::new(refusals));
+        Self { daemon, stop, max, places, refusals, connections, number: 0 }
     }
 
     /// `refusal` is the permit under which it is refused where there is no place.
@@ -122,8 +125,10 @@ impl Hall {
         drop(refusal);
         let (daemon, stop) = (Arc::clone(&self.daemon), self.stop.clone());
         let present = daemon.metrics.connections.enter();
+        self.number += 1;
+        let number = self.number;
         self.connections.spawn(async move {
-            converse(daemon, stream, stop).await;
+            converse(daemon, stream, stop, number).await;
             drop(present);
             drop(place);
         });

@@ -7,28 +7,38 @@
 
 pub mod decision_log;
 pub mod journal;
+pub mod kept;
 pub mod record;
 pub mod sled_index;
 pub mod syncer;
 mod asides;
+mod catching_up;
+mod compacting;
+mod compactor;
+pub mod export;
 mod ledger;
 mod passing;
 mod replay;
 mod size;
+mod tail;
 mod whole;
 
 use crate::index::storage::{StorageError, Trouble};
 use crate::index::{Check, Index, RegisterError};
 use crate::world::dart::Died;
+pub use compactor::{Compacted, Help};
 pub use ledger::Ledger;
 pub use size::bytes_below;
 
+use catching_up::{CatchingUp, apply_record};
 use journal::{Journal, JournalError};
+use kept::PutBackError;
 use record::Record;
-use replay::{ReplayError, apply};
+use replay::ReplayError;
 use sled_index::{Doubt, SledIndex};
 use std::io;
 use std::path::{Path, PathBuf};
+use tail::Tail;
 
 /// The store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +87,12 @@ impl StoreError {
             Self::Thread(_) => true,
         }
     }
+
+    /// Whether nothing but another version of the program, or a person, gets past it: the same would be met every time.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Journal(JournalError::Refused { .. } | JournalError::OtherFormat { .. }))
+    }
 }
 
 /// What the store needs from outside to open.
@@ -92,6 +108,8 @@ pub struct Opening<'name> {
     pub stamp: &'name str,
     /// Why the index is in doubt before it is even opened, when it is.
     pub distrust: Option<&'name str>,
+    /// How long the closed segments of the journal are when they are compacted, at least.
+    pub compact_bytes: u64,
 }
 
 /// What opening gave.
@@ -114,7 +132,7 @@ pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
     let doubt = match opening.distrust {
         Some(reason) => Doubt::contents(reason),
         None => match bring_up(opening, &folder, &mut healed) {
-            Ok(brought_up) => return opened(brought_up, healed, died),
+            Ok(brought_up) => return opened(opening, brought_up, healed, died),
             Err(Hurdle::Store(error)) => return Err(error),
             Err(Hurdle::Index(Doubt { reason, trouble: trouble @ Trouble::Disk })) => {
                 return Err(StoreError::NewIndex { path: folder, reason, trouble });
@@ -124,7 +142,7 @@ pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
     };
     healed.extend(set_aside(&folder, opening.stamp, &doubt)?);
     match bring_up(opening, &folder, &mut healed) {
-        Ok(brought_up) => opened(brought_up, healed, died),
+        Ok(brought_up) => opened(opening, brought_up, healed, died),
         Err(Hurdle::Store(error)) => Err(error),
         Err(Hurdle::Index(Doubt { reason, trouble })) => {
             make_room(&folder, trouble)?;
@@ -155,9 +173,21 @@ fn make_room(folder: &Path, trouble: Trouble) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn opened(brought_up: BroughtUp, healed: Vec<String>, died: &Died) -> Result<Opened, StoreError> {
+fn opened(
+    opening: &Opening<'_>,
+    brought_up: BroughtUp,
+    healed: Vec<String>,
+    died: &Died,
+) -> Result<Opened, StoreError> {
     let BroughtUp { index, checks, journal } = brought_up;
-    Ok(Opened { index, checks, ledger: Ledger::new(journal, died)?, healed })
+    let tail = Tail::open(&tail_of(opening.state), journal.id());
+    let ledger = Ledger::new(journal, tail, opening.compact_bytes, died)?;
+    Ok(Opened { index, checks, ledger, healed })
+}
+
+/// Not in the journal's folder: one that is put back from a copy is to be found out too.
+fn tail_of(state: &Path) -> PathBuf {
+    state.join("journal.tail")
 }
 
 enum Hurdle {
@@ -174,9 +204,9 @@ impl From<StorageError> for Hurdle {
 impl From<ReplayError> for Hurdle {
     fn from(error: ReplayError) -> Self {
         Self::Index(match error {
-            ReplayError::Storage(error) | ReplayError::Register(RegisterError::Storage(error)) => {
-                error.into()
-            }
+            ReplayError::Storage(error)
+            | ReplayError::Register(RegisterError::Storage(error))
+            | ReplayError::PutBack(PutBackError::Storage(error)) => error.into(),
             other => Doubt::contents(other.to_string()),
         })
     }
@@ -194,13 +224,12 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
     let id = known.unwrap_or(opening.new_id);
     let (tables, applied) = SledIndex::open(folder, id).map_err(Hurdle::Index)?;
     let mut index = Index::open(tables, opening.epoch)?;
-    let mut failed = None;
-    let opened = Journal::open(&journal_folder, id, &mut |seq, payload| {
-        if seq > applied && failed.is_none() {
-            failed = replay_one(&mut index, seq, payload).err();
-        }
+    let mut catching_up = CatchingUp::new(&mut index, applied);
+    let opened = Journal::open(&journal_folder, id, &mut |piece| {
+        catching_up.take(piece)?;
         Ok(())
     });
+    let caught_up = catching_up.end();
     let (mut journal, opened) = opened.map_err(|error| Hurdle::Store(error.into()))?;
     healed.extend(opened.torn.as_ref().map(torn_text));
     healed.extend(opened.damage.as_ref().map(ToString::to_string));
@@ -208,16 +237,20 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
         // Said at once too, for what follows may fail and be tried again, and then it is healed already.
         tracing::error!("{damage}");
     }
-    if let Some(error) = failed {
-        return Err(error.into());
-    }
+    caught_up?;
     if opened.last_seq < applied {
         // The records that the index knows were acknowledged, and the journal has lost them.
         journal.put_in_doubt().map_err(|error| Hurdle::Store(error.into()))?;
         let reason = format!("it has applied record {applied}, and the journal ends at {}", opened.last_seq);
         return Err(Hurdle::Index(Doubt::contents(reason)));
     }
-    if opened.in_doubt {
+    if opened.in_doubt && applied > 0 {
+        // It may know what a damaged snapshot has lost, and what is told later would stand on that in it alone.
+        return Err(Hurdle::Index(Doubt::contents("records of the journal are lost")));
+    }
+    let lost = lost_end(opening.state, &journal)?;
+    healed.extend(lost.iter().cloned());
+    if opened.in_doubt || lost.is_some() {
         doubt_all(&mut journal, &mut index)?;
         healed.push("every session told before is in doubt, for records of the journal are lost".to_owned());
     }
@@ -230,6 +263,19 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
     Ok(BroughtUp { index, checks, journal })
 }
 
+/// Whether the journal ends before what was on disk, as a sentence. It is in doubt then, on disk too.
+fn lost_end(state: &Path, journal: &Journal) -> Result<Option<String>, Hurdle> {
+    let path = tail_of(state);
+    let noted = tail::noted(&path, journal.id())
+        .map_err(|source| Hurdle::Store(StoreError::Folder { path: path.clone(), source }))?;
+    let Some(seq) = noted.filter(|&seq| seq > journal.last_seq()) else { return Ok(None) };
+    journal.put_in_doubt().map_err(|error| Hurdle::Store(error.into()))?;
+    let ends = journal.last_seq();
+    let what = format!("the journal was damaged: it ends at record {ends}, and record {seq} was on disk");
+    tracing::error!("{what}");
+    Ok(Some(what))
+}
+
 fn torn_text(torn: &journal::Torn) -> String {
     let journal::Torn { segment, at_byte, bytes_cut } = torn;
     format!("{bytes_cut} bytes of a torn record were cut from {} at byte {at_byte}", segment.display())
@@ -240,14 +286,6 @@ fn doubt_all(journal: &mut Journal, index: &mut Index<SledIndex>) -> Result<(), 
     let failed = |error: JournalError| Hurdle::Store(error.into());
     let payload = Record::Doubted.to_bytes();
     let seq = journal.append(&payload).map_err(failed)?;
-    replay_one(index, seq, &payload)?;
+    apply_record(index, seq, &payload)?;
     journal.settle_doubt().map_err(failed)
-}
-
-fn replay_one(index: &mut Index<SledIndex>, seq: u64, payload: &[u8]) -> Result<(), ReplayError> {
-    let record = Record::from_bytes(payload).map_err(|source| ReplayError::Record { seq, source })?;
-    index.storage_mut().begin(seq)?;
-    apply(index, record)?;
-    index.storage_mut().commit(seq)?;
-    Ok(())
 }

@@ -14,6 +14,7 @@ use super::probe::{between, git};
 use super::roots;
 use super::route::{End, Route, resolve, resolve_all};
 use super::schema;
+use super::stumbles::Stumbles;
 use super::watch::{Arms, Board, Unarmed};
 use crate::index::found::{FileFound, Found, Inode};
 use crate::index::freshness::Doubt;
@@ -31,6 +32,7 @@ pub(super) struct Eyes {
     pub(super) board: Arc<Board>,
     pub(super) arms: Arc<Arms>,
     pub(super) dividers: Arc<Dividers>,
+    pub(super) stumbles: Arc<Stumbles>,
     pub(super) options: LookOptions,
 }
 

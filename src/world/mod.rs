@@ -22,6 +22,7 @@ mod roots;
 pub mod route;
 mod schema;
 mod scrub;
+mod stumbles;
 mod verify;
 mod watch;
 mod way;
@@ -47,6 +48,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use stumbles::Stumbles;
 use verify::Verifiers;
 use watch::{Arms, Board};
 
@@ -57,11 +59,13 @@ pub struct WorldOptions {
     pub threads: usize,
     /// How a look treats what it finds.
     pub look: LookOptions,
+    /// The file in which it is noted where a look panicked, so that later processes do not look there.
+    pub stumbled: Option<PathBuf>,
 }
 
 impl Default for WorldOptions {
     fn default() -> Self {
-        Self { threads: 2, look: LookOptions::default() }
+        Self { threads: 2, look: LookOptions::default(), stumbled: None }
     }
 }
 
@@ -107,6 +111,7 @@ pub struct World {
     board: Arc<Board>,
     cookies: Cookies,
     dividers: Arc<Dividers>,
+    stumbles: Arc<Stumbles>,
     mounts: Mounts,
     folder: PathBuf,
     blind: Option<WorldError>,
@@ -138,15 +143,17 @@ impl World {
         // Without a watcher everything is unknown, which is an answer; a daemon that does not start has none.
         let blind =
             arms.rebuild("the watcher was started").err().map(|source| WorldError::Watcher { source });
+        let stumbles = Arc::new(Stumbles::open(options.stumbled.clone()));
         let eyes = Eyes {
             board: Arc::clone(&board),
             arms: Arc::clone(&arms),
             dividers: Arc::clone(&dividers),
+            stumbles: Arc::clone(&stumbles),
             options: options.look.clone(),
         };
         let verifiers = Verifiers::start(options.threads, eyes).map_err(WorldError::Threads)?;
-        let scrubber = Scrubber::start(&board, &options.look).map_err(WorldError::Threads)?;
-        Ok(Self { verifiers, scrubber, arms, board, cookies, dividers, mounts, folder, blind })
+        let scrubber = Scrubber::start(&board, &stumbles, &options.look).map_err(WorldError::Threads)?;
+        Ok(Self { verifiers, scrubber, arms, board, cookies, dividers, stumbles, mounts, folder, blind })
     }
 
     /// Why there is no watcher.
@@ -236,6 +243,11 @@ impl World {
     #[must_use]
     pub fn on_overlay(&self, sources: &HashSet<SourceId>) -> usize {
         self.board.marks().on_overlay(sources)
+    }
+
+    /// Paths that nobody looks at, because a look there ended an earlier process.
+    pub fn left_alone(&self) -> impl Iterator<Item = &Path> {
+        self.stumbles.all()
     }
 
     /// Watches held in the kernel.

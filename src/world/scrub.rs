@@ -6,10 +6,12 @@
 use super::dart::fault;
 use super::listing::glance_at;
 use super::look::{self, LookOptions};
+use super::stumbles::Stumbles;
 use super::watch::Board;
 use crate::index::found::Found;
 use crate::index::scrub::Held;
 use crate::index::{Check, Depth, KeyKind, Looked, Stamp};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -21,12 +23,16 @@ pub(super) struct Scrubber {
 }
 
 impl Scrubber {
-    pub(super) fn start(board: &Arc<Board>, options: &LookOptions) -> std::io::Result<Self> {
+    pub(super) fn start(
+        board: &Arc<Board>,
+        stumbles: &Arc<Stumbles>,
+        options: &LookOptions,
+    ) -> std::io::Result<Self> {
         let (inbox, outbox) = sync_channel(BATCHES_MAX);
-        let (board, options) = (Arc::clone(board), options.clone());
+        let (board, stumbles, options) = (Arc::clone(board), Arc::clone(stumbles), options.clone());
         let scrub = move || {
             let _dart = board.died.dart("scrub");
-            run(&outbox, &board, &options);
+            run(&outbox, &board, &stumbles, &options);
         };
         std::thread::Builder::new().name("scrub".to_owned()).spawn(scrub)?;
         Ok(Self { inbox })
@@ -40,10 +46,19 @@ impl Scrubber {
     }
 }
 
-fn run(outbox: &Receiver<(Vec<Held>, u64)>, board: &Board, options: &LookOptions) {
+fn run(outbox: &Receiver<(Vec<Held>, u64)>, board: &Board, stumbles: &Stumbles, options: &LookOptions) {
     while let Ok((batch, pass)) = outbox.recv() {
-        fault("scrub");
-        let differs = |held: &Held| !is_so(held, pass, options);
+        let differs = |held: &Held| {
+            let path = &held.key.path;
+            let looked = AssertUnwindSafe(|| {
+                fault("scrub");
+                stumbles.holds(path) || is_so(held, pass, options)
+            });
+            !catch_unwind(looked).unwrap_or_else(|panic| {
+                stumbles.note(path);
+                resume_unwind(panic)
+            })
+        };
         let differing: Vec<Held> = batch.into_iter().filter(differs).collect();
         if !differing.is_empty() {
             board.note(|marks| marks.differ(differing));

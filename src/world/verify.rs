@@ -83,7 +83,8 @@ impl Shared {
             return self.conclude(check, || self.eyes.answer(check));
         }
         let place = |check: Check| {
-            let placed = catch_unwind(AssertUnwindSafe(|| self.eyes.place_ahead(&check)));
+            let place = || if self.is_left_alone(&check) { None } else { self.eyes.place_ahead(&check) };
+            let placed = catch_unwind(AssertUnwindSafe(place));
             let placed = placed.unwrap_or_else(|_| {
                 self.stumbled(&check);
                 None
@@ -104,22 +105,31 @@ impl Shared {
 
     /// Answers one check, in whichever way, and is done with it.
     fn conclude(&self, check: &Check, answer: impl FnOnce() -> Looked) {
-        let answered = catch_unwind(AssertUnwindSafe(|| {
-            fault(VERIFIER);
-            answer()
-        }));
-        let found = answered.unwrap_or_else(|_| {
-            self.stumbled(check);
-            Found::Unknown(Doubt::Unsettled).into()
-        });
+        let found = if self.is_left_alone(check) {
+            Found::Unknown(Doubt::Unreadable).into()
+        } else {
+            let answered = catch_unwind(AssertUnwindSafe(|| {
+                fault(VERIFIER);
+                answer()
+            }));
+            answered.unwrap_or_else(|_| {
+                self.stumbled(check);
+                Found::Unknown(Doubt::Unsettled).into()
+            })
+        };
         let answer = Settled { source: check.source, stamp: check.stamp, found };
         self.eyes.board.note(|marks| marks.answer(answer));
         self.lock().end(check.source);
     }
 
+    fn is_left_alone(&self, check: &Check) -> bool {
+        self.eyes.stumbles.holds(&check.key.path)
+    }
+
     /// Nobody knows what else it left half done, so it counts as dead; who waits for its answer gets one.
     fn stumbled(&self, check: &Check) {
         tracing::error!(path = %check.key.path.display(), "a verifier failed on this source");
+        self.eyes.stumbles.note(&check.key.path);
         self.eyes.board.died.tell(VERIFIER);
     }
 

@@ -2,9 +2,10 @@
 
 use super::serve::{Serving, refused_by, state};
 use super::{program, staled};
-use crate::harness::{Place, wait_until};
+use crate::harness::{PATIENCE, Place, wait_until};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use rustix::process::Signal;
+use staled::store::journal::Journal;
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
@@ -118,4 +119,36 @@ fn silent(path: &Path) -> OwnedFd {
     let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).expect("a socket");
     rustix::net::bind(&socket, &SocketAddrUnix::new(path).expect("short")).expect("bound");
     socket
+}
+
+/// Nobody would come after it, and whoever waits at the socket would have systemd start it for ever.
+#[test]
+fn whoever_waits_is_told_when_it_can_never_be_served() {
+    let place = Place::new();
+    let path = folder(&place, 0o755).join("s.sock");
+    let listener = UnixListener::bind(&path).expect("bound");
+    let ends_telling = |says: &str| {
+        let waiting =
+            [UnixStream::connect(&path), UnixStream::connect(&path)].map(|stream| stream.expect("held"));
+        for mut early in &waiting {
+            early
+                .write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"hello\",\"params\":{}}\n")
+                .expect("sent");
+        }
+        refused_by(handed(&place, copy(&listener), OURS)).fails(78, says);
+        for early in waiting {
+            // In the backlog it would wait as long as the socket is there.
+            early.set_read_timeout(Some(PATIENCE)).expect("a bound");
+            let mut answer = String::new();
+            BufReader::new(early).read_line(&mut answer).expect("answered");
+            assert!(answer.contains("store_failed") && answer.contains(says), "{answer}");
+        }
+    };
+    let journal = state(&place).join("journal");
+    let (mut records, _) = Journal::open(&journal, [0; 16], &mut |_| Ok(())).expect("a journal");
+    records.append(b"{\"pinned\":1}").expect("a record");
+    std::fs::set_permissions(state(&place), Permissions::from_mode(0o700)).expect("ours");
+    ends_telling("unknown variant");
+    config(&place, "perhaps");
+    ends_telling("perhaps");
 }

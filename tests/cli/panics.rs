@@ -59,6 +59,19 @@ fn register(doomed: &Doomed) {
 /// Kills the thread by what `provoke` does, after which nothing is called fresh and the process ends by itself; another
 /// one decides truly.
 fn ends_the_process(thread: &str, provoke: impl Fn(&Doomed)) {
+    let doomed = ended(thread, provoke);
+    decides_truly(&doomed, thread);
+}
+
+fn decides_truly(doomed: &Doomed, thread: &str) {
+    doomed.place.write("a", "2");
+    let again = Serving::start(&doomed.place, &["--config", &config(&doomed.place)]);
+    assert_eq!(decide(&again).as_deref(), Some("fresh"), "{thread}");
+    doomed.place.write("a", "1");
+    wait_until("what was changed back is fresh", || decide(&again).as_deref() == Some("resume"));
+}
+
+fn ended(thread: &str, provoke: impl Fn(&Doomed)) -> Doomed {
     let mut doomed = Doomed::start(thread);
     register(&doomed);
     doomed.arm();
@@ -74,15 +87,34 @@ fn ends_the_process(thread: &str, provoke: impl Fn(&Doomed)) {
     assert_eq!(doomed.daemon.ends(), 2, "{thread}: {}", doomed.daemon.said());
     let why = format!("the {thread} thread died of a panic");
     assert!(doomed.daemon.said().contains(&why), "{}", doomed.daemon.said());
-    let again = Serving::start(&doomed.place, &["--config", &config(&doomed.place)]);
-    assert_eq!(decide(&again).as_deref(), Some("fresh"), "{thread}");
-    doomed.place.write("a", "1");
-    wait_until("what was changed back is fresh", || decide(&again).as_deref() == Some("resume"));
+    doomed
+}
+
+/// The same of a thread that dies of one source whenever it looks at it: the next process does not look there.
+fn ends_one_process(thread: &str) {
+    let doomed = ended(thread, |_| ());
+    let fault = PathBuf::from(format!("{thread}:{}", doomed.trigger.display()));
+    let config = config(&doomed.place);
+    for content in ["2", "1"] {
+        doomed.place.write("a", content);
+        let again = Serving::start_under(&doomed.place, &["--config", &config], &[("STALED_FAULT", &fault)]);
+        // Settled, and so by now looked at if it is at all.
+        assert_eq!(decide(&again).as_deref(), Some("fresh"), "{thread}: {}", again.said());
+        doomed.place.write("a", "3");
+        doomed.place.write("a", content);
+        assert_eq!(decide(&again).as_deref(), Some("fresh"), "{thread}: {}", again.said());
+        let status = ask(&again, "status", &json!({})).expect("it lives").to_string();
+        assert!(status.contains("a look at it ended an earlier process"), "{status}");
+        let row = ask(&again, "status", &json!({ "session": "s" })).expect("it lives")["rows"][0].clone();
+        assert_eq!(row["cause"], "unreadable", "{row}");
+    }
+    std::fs::remove_file(super::serve::state(&doomed.place).join("stumbled")).expect("it was noted");
+    decides_truly(&doomed, thread);
 }
 
 #[test]
-fn a_verifier_that_dies_ends_the_process() {
-    ends_the_process("verifier", |_| ());
+fn a_verifier_that_dies_of_a_source_ends_one_process() {
+    ends_one_process("verifier");
 }
 
 #[test]
@@ -104,8 +136,8 @@ fn a_syncer_of_the_decision_log_that_dies_ends_the_process() {
 }
 
 #[test]
-fn a_scrub_that_dies_ends_the_process() {
-    ends_the_process("scrub", |_| ());
+fn a_scrub_that_dies_of_a_source_ends_one_process() {
+    ends_one_process("scrub");
 }
 
 #[test]

@@ -33,7 +33,7 @@ impl Serving {
     }
 
     /// With these variables, which systemd would set.
-    pub(super) fn start_under(place: &Place, args: &[&str], variables: &[(&str, &Path)]) -> Self {
+    pub(crate) fn start_under(place: &Place, args: &[&str], variables: &[(&str, &Path)]) -> Self {
         let mut command = program(place);
         command.envs(variables.iter().copied());
         Self::start_by(place, command, args)
@@ -55,7 +55,7 @@ impl Serving {
         serving
     }
 
-    pub(super) fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
@@ -67,19 +67,19 @@ impl Serving {
         kill_process(self.pid(), signal).expect("it runs");
     }
 
-    pub(super) fn ends(&mut self) -> i32 {
+    pub(crate) fn ends(&mut self) -> i32 {
         wait_until("it ends", || self.child.0.try_wait().expect("it was started").is_some());
         let status = self.child.0.wait().expect("it ended");
         status.code().unwrap_or_else(|| panic!("ended by {status}: {}", self.said()))
     }
 }
 
-pub(super) fn state(place: &Place) -> PathBuf {
+pub(crate) fn state(place: &Place) -> PathBuf {
     place.home.join("state")
 }
 
 /// A `serve` that is expected to fail, and is not waited for if it serves.
-fn refused(place: &Place, args: &[&str]) -> Run {
+pub(crate) fn refused(place: &Place, args: &[&str]) -> Run {
     let mut command = program(place);
     command.arg("serve").args(args);
     refused_by(command)

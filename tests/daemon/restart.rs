@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use staled::config::Config;
 use staled::daemon::{self, Command, Fatal, FolderError, Folders, Start};
 use staled::store::decision_log::{Outcome, verify};
+use staled::store::export::{export, import};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ fn files_of(folder: &Path) -> Vec<PathBuf> {
 const MISHAPS: &[(&str, Mishap, bool)] = &[
     ("nothing", |_| (), false),
     ("the index is gone", |state| fs::remove_dir_all(state.join("index")).expect("a folder"), false),
+    ("it was exported, and imported into an empty state", moved_to_another_state, false),
     (
         "the index is garbage",
         |state| {
@@ -61,6 +63,17 @@ const MISHAPS: &[(&str, Mishap, bool)] = &[
         true,
     ),
 ];
+
+fn moved_to_another_state(state: &Path) {
+    let mut lines = Vec::new();
+    let exported = export(state, &mut lines).expect("it can be read");
+    fs::remove_dir_all(state.join("journal")).expect("a folder");
+    let imported = import(state, &mut lines.as_slice(), [9; 16]).expect("it is whole");
+    assert_eq!(imported, exported);
+    let mut again = Vec::new();
+    export(state, &mut again).expect("it can be read");
+    assert_eq!(String::from_utf8(again), String::from_utf8(lines));
+}
 
 /// One session for each thing that can be acknowledged.
 fn acknowledge_everything(place: &Place, daemon: &Daemon) -> Vec<&'static str> {
@@ -301,7 +314,7 @@ fn what_happened_while_nobody_looked_is_seen() {
 /// A registration that was journaled and never answered: what is on disk by now is not what the agent saw then.
 #[test]
 fn a_baseline_that_was_never_taken_is_not_taken_later() {
-    use staled::store::journal::Journal;
+    use staled::store::journal::{Journal, Piece};
     use staled::store::record::Record;
     let place = Place::new();
     place.write("a", "1");
@@ -310,8 +323,10 @@ fn a_baseline_that_was_never_taken_is_not_taken_later() {
     daemon.stop();
     let folder = place.home.join("state/journal");
     let mut last = Vec::new();
-    let mut keep = |_, payload: &[u8]| {
-        if payload.starts_with(b"{\"told\"") {
+    let mut keep = |piece: Piece<'_>| {
+        if let Piece::Record(_, payload) = piece
+            && payload.starts_with(b"{\"told\"")
+        {
             last = payload.to_vec();
         }
         Ok(())
@@ -398,5 +413,51 @@ fn the_chain_of_decisions_goes_on_over_restarts() {
             let verdict = verify(&path, Some(&receipt.parse().expect("a receipt"))).expect("a log");
             assert_eq!(verdict.outcome, Outcome::Verified { anchored: true }, "round {round}, {receipt}");
         }
+    }
+}
+
+/// What is left of the records that an index lacks is all that the journal has.
+#[test]
+fn an_index_from_before_a_compaction_is_made_again_and_one_from_after_it_is_not() {
+    let place = Place::new();
+    write_each(&place, &["a", "b"], "1");
+    let config = || {
+        let mut config = Config::default();
+        config.decision.deadline_ms = config.decision.deadline_ms_max;
+        config.journal.compact_bytes = 4_096;
+        config
+    };
+    let start = || Daemon::start_with(&place.home, config());
+    let (state, saved) = (place.home.join("state"), place.home.join("saved"));
+    let copy = |from: &Path, to: &Path| {
+        let _ = fs::remove_dir_all(to);
+        assert!(std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
+    };
+    let daemon = start();
+    register(&daemon, &place, "s", &json!([file("a", "1"), file("b", "0")]));
+    daemon.stop();
+    copy(&state.join("index"), &saved);
+    let daemon = start();
+    daemon.ask("fact.refute", &json!({ "session": "s", "source": "a" }));
+    while daemon.ask("status", &json!({}))["compactions"] == 0 {
+        register(&daemon, &place, "t", &json!([file("a", "1"), file("b", "1")]));
+    }
+    let before = told(&daemon, &["s", "t"]);
+    daemon.stop();
+    let set_aside = |state: &Path| {
+        let log = fs::read_to_string(state.join("decisions.jsonl")).unwrap();
+        log.lines().filter(|line| line.contains("\"healed\"") && line.contains("set aside")).count()
+    };
+    for (what, healed) in [("as it was", 0), ("as old as the first session", 1), ("gone", 1), ("as it is", 1)]
+    {
+        match what {
+            "as old as the first session" => copy(&saved, &state.join("index")),
+            "gone" => fs::remove_dir_all(state.join("index")).unwrap(),
+            _ => {}
+        }
+        let daemon = start();
+        assert_eq!(told(&daemon, &["s", "t"]), before, "an index {what}");
+        daemon.stop();
+        assert_eq!(set_aside(&state), healed, "an index {what}");
     }
 }

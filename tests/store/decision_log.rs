@@ -2,7 +2,8 @@
 
 use super::SmallDisk;
 use staled::store::decision_log::{
-    DecisionLog, LogError, Opened, Outcome, Receipt, Verdict, last_line_where, read, verify, verify_files,
+    DecisionLog, LogError, Opened, Outcome, Receipt, Verdict, id_at, last_line_where, read, verify,
+    verify_files,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -224,7 +225,7 @@ fn a_line_sealed_anew_breaks_the_next_one() {
     // The same with a right prev and a wrong seq.
     let gap = log_of(0);
     let jump = Receipt { seq: 7, hash: log.receipts[2].hash.clone() };
-    DecisionLog::open(&gap.path).unwrap().0.continue_from(jump).unwrap();
+    DecisionLog::open(&gap.path).unwrap().0.continue_from(jump, "").unwrap();
     fs::write(&log.path, [&made[..3], &lines(&gap.path)].concat().concat()).unwrap();
     assert_eq!(broken_line(&log.path, None), 4);
     // Without the lines behind it nothing is wrong but the receipts.
@@ -337,10 +338,48 @@ fn an_empty_log_can_continue_a_chain_known_from_elsewhere() {
     let old = log_of(3);
     let new = log_of(0);
     let (mut open, _) = DecisionLog::open(&new.path).unwrap();
-    assert_eq!(open.continue_from(old.receipts[2].clone()).unwrap().unwrap().seq, 4);
-    assert_eq!(open.continue_from(old.receipts[0].clone()).unwrap(), None, "only an empty one");
+    assert_eq!(open.continue_from(old.receipts[2].clone(), "").unwrap().unwrap().seq, 4);
+    assert_eq!(open.continue_from(old.receipts[0].clone(), "").unwrap(), None, "only an empty one");
     assert_eq!(open.append("{}").unwrap().seq, 5);
     assert_eq!(check(&new.path, None).follows.as_ref(), Some(&old.receipts[2]));
+}
+
+/// Anchors know the log by its id: under another one nobody would find those of what was cut from it.
+#[test]
+fn a_log_that_was_renamed_away_while_nobody_wrote_is_still_the_same() {
+    for aside in ["decisions.jsonl.1", "decisions-20261129T100000Z.jsonl"] {
+        let log = log_of(3);
+        let id = log.receipts[0].hash.clone();
+        let set_aside = log.path.with_file_name("decisions-9.jsonl");
+        for bad in [None, Some("what nobody wrote\n")] {
+            fs::rename(&log.path, log.path.with_file_name(aside)).unwrap();
+            if let Some(bad) = bad {
+                fs::write(&log.path, bad).unwrap();
+            }
+            let (mut open, _) = DecisionLog::open_or_set_aside(&log.path, &set_aside).unwrap();
+            assert_eq!(open.id(), id, "{aside} {bad:?}");
+            open.append(&object(9)).unwrap();
+            let first = lines(&log.path).remove(0);
+            let first: serde_json::Value = serde_json::from_slice(&first).unwrap();
+            assert_eq!(first["log"], id.as_str(), "{aside} {bad:?}");
+            assert_eq!(id_at(&log.path).unwrap().as_deref(), Some(id.as_str()));
+        }
+    }
+}
+
+/// It goes into a datagram of one field a line.
+#[test]
+fn an_id_that_is_no_hash_is_not_believed() {
+    let log = log_of(3);
+    for claim in ["", "x", "0123\\nSTALED_LOG=1", &"A".repeat(64)] {
+        let text = format!(r#"{{"event":"log_continued","log":"{claim}"}}"#);
+        fs::write(&log.path, "").unwrap();
+        let (mut open, _) = DecisionLog::open(&log.path).unwrap();
+        let hash = open.append(&text).unwrap().hash;
+        drop(open);
+        assert_eq!(id_at(&log.path).unwrap(), Some(hash.clone()), "{claim:?}");
+        assert_eq!(DecisionLog::open(&log.path).unwrap().0.id(), hash, "{claim:?}");
+    }
 }
 
 #[test]

@@ -9,6 +9,8 @@ mod journaling;
 pub(super) mod keeping;
 mod pushing;
 mod scrubbing;
+mod taken;
+mod vigil;
 mod waiting;
 
 use super::clock;
@@ -33,6 +35,7 @@ use scrubbing::Scrub;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use taken::traced;
 use tokio::sync::{Notify, mpsc};
 use waiting::{Flight, Waiter};
 
@@ -91,9 +94,9 @@ impl From<StorageError> for Failure {
 
 /// A store and eyes that are no longer used. Dropping them may block, and sled may panic in it.
 pub(super) struct Remains {
-    _index: Index<SledIndex>,
-    _ledger: Ledger,
-    _world: World,
+    index: Index<SledIndex>,
+    ledger: Ledger,
+    world: World,
 }
 
 /// What happened to the engine so far.
@@ -103,6 +106,8 @@ pub(super) struct Health {
     pub(super) last_gap: Option<String>,
     /// Changes that the scrub found and no event had announced.
     pub(super) missed_events: u64,
+    /// How often the journal was compacted.
+    pub(super) compactions: u64,
     /// How often the scrub has begun again from the first source.
     pub(super) scrub_passes: u64,
     /// Why nothing can be seen at the moment.
@@ -180,7 +185,7 @@ impl Engine {
     pub(super) fn into_parts(self) -> (Parts, Remains) {
         let Self { index, ledger, world, health, subscribers, metrics, log, wake, deaths, inbox, .. } = self;
         let parts = Parts { log, subscribers, metrics, wake, deaths, inbox, health };
-        (parts, Remains { _index: index, _ledger: ledger, _world: world })
+        (parts, Remains { index, ledger, world })
     }
 
     fn turn(&mut self) -> Result<(), Failure> {
@@ -189,13 +194,14 @@ impl Engine {
         if let Some(thread) = self.deaths.first() {
             return Err(Failure::Died(thread.to_owned()));
         }
-        self.absorb(&batch)?;
+        traced(&batch, || self.absorb(&batch))?;
         self.heed_the_log()?;
         self.land(&batch);
         self.drain_inbox();
         self.launch();
         self.release();
         self.expire()?;
+        self.tend_journal();
         Ok(self.tend_trees()?)
     }
 
@@ -245,13 +251,16 @@ impl Engine {
         }
     }
 
-    fn absorb(&mut self, batch: &Batch) -> Result<(), StorageError> {
+    /// Returns how many sources became suspect by its marks; by a gap all of them do.
+    fn absorb(&mut self, batch: &Batch) -> Result<usize, StorageError> {
+        let mut touched = 0;
         if let Some(why) = &batch.gap {
             self.begin_epoch(why)?;
         }
         if !batch.moved.is_empty() {
             let moved = batch.moved.iter().map(|(&source, &depth)| (source, depth));
             let checks = self.index.touch(moved)?;
+            touched = checks.len();
             self.world.verify(checks, false);
         }
         if !batch.stirred.is_empty() {
@@ -278,7 +287,7 @@ impl Engine {
             self.push_changes(&outcome.changed, at)?;
             self.keep_proofs(&outcome.changed)?;
         }
-        Ok(())
+        Ok(touched)
     }
 
     /// What was born stale and then was what the agent saw is judged otherwise from then on. Only the journal tells
@@ -378,7 +387,17 @@ impl Engine {
         for (doubt, rows) in self.index.doubts().unwrap_or_default() {
             problems.push(format!("{rows} results or invariants {} ({})", doubt.remedy(), doubt.word()));
         }
+        problems.extend(self.world.left_alone().map(|path| {
+            format!(
+                "{} is not looked at, for a look at it ended an earlier process; a day after that it is tried again, \
+                 and at once by a start without the file `stumbled` in the state folder",
+                path.display()
+            )
+        }));
         problems.extend(self.log.failed());
+        problems.extend(self.ledger.not_compacted().map(|why| {
+            format!("the journal grows, for it could not be compacted ({why}); that is tried again")
+        }));
         problems.extend(self.ledger.failed().map(|why| {
             format!("the journal takes nothing ({why}), so nothing is decided; it is begun anew with the next question")
         }));

@@ -121,13 +121,14 @@ pub(super) fn forget_oldest(path: &Path, keep: usize) -> io::Result<Vec<PathBuf>
     Ok(gone)
 }
 
-/// The last good line of the newest rotated file that has one.
-pub(super) fn newest_rotated(path: &Path) -> io::Result<Option<Receipt>> {
+/// The last good line of the newest rotated file that has one, and the log's id by that file.
+pub(super) fn newest_rotated(path: &Path) -> io::Result<Option<(Receipt, String)>> {
     let mut parts = rotated(path, None)?;
     parts.sort_by_key(|part| part.first);
     for part in parts.iter().rev() {
-        if let Some(last) = last_good(&part.file()?)? {
-            return Ok(Some(last));
+        let file = part.file()?;
+        if let Some(last) = last_good(&file)? {
+            return Ok(Some((last, id_of(&file)?)));
         }
     }
     Ok(None)
@@ -150,6 +151,11 @@ pub(super) fn last_good(file: &File) -> io::Result<Option<Receipt>> {
         }
     }
     Ok(good.map(|last| Receipt { seq: last.seq + bad, ..last }))
+}
+
+/// The log's id by one of its files; empty where its first line does not say.
+pub(super) fn id_of(file: &File) -> io::Result<String> {
+    Ok(first_line(file)?.and_then(|line| line::id(&line)).unwrap_or_default())
 }
 
 /// The first line of a file, and where it ends; none in an empty one.

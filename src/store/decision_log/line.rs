@@ -143,7 +143,8 @@ pub(super) fn opening(line: &[u8]) -> Option<Opening> {
 pub(super) fn id(line: &[u8]) -> Option<String> {
     let link = parse(line)?;
     let said = opening(line).and_then(|opening| opening.log);
-    said.or(Some(link.hash))
+    // It goes where a line break begins another field. Whoever wrote anything else did not write this log.
+    said.filter(|id| hex_text(id.as_bytes()).is_some()).or(Some(link.hash))
 }
 
 /// Checks what stands at the start of a file: the start of a chain, or a line that says what it continues.

@@ -134,9 +134,9 @@ impl DecisionLog {
         let why = match Self::open(path) {
             Ok((mut log, opened)) => {
                 if opened.last.is_none()
-                    && let Some(last) = files::newest_rotated(path).map_err(failed)?
+                    && let Some((last, id)) = files::newest_rotated(path).map_err(failed)?
                 {
-                    log.continue_from(last)?;
+                    log.continue_from(last, &id)?;
                 }
                 return Ok((log, opened));
             }
@@ -146,11 +146,10 @@ impl DecisionLog {
         let file = OpenOptions::new().read(true).append(true).open(path).map_err(failed)?;
         let end = file.metadata().map_err(failed)?.len();
         let known = match files::last_good(&file).map_err(failed)? {
-            Some(last) => Some(last),
+            Some(last) => Some((last, files::id_of(&file).map_err(failed)?)),
             None => files::newest_rotated(path).map_err(failed)?,
         };
-        let last = known.unwrap_or_else(|| Receipt { seq: 1, ..Receipt::genesis() });
-        let id = id_of(&file).map_err(failed)?;
+        let (last, id) = known.unwrap_or_else(|| (Receipt { seq: 1, ..Receipt::genesis() }, String::new()));
         let mut log = Self { path: path.to_owned(), file, end, last, id, buffer: Vec::new(), poisoned: None };
         log.rotate(aside, Some(&why))?;
         let opened = Opened { last: log.last().cloned(), torn_bytes: 0, set_aside: Some(why) };
@@ -250,13 +249,14 @@ impl DecisionLog {
             .map_err(|source| io_error("remove old files of", &self.path, source))
     }
 
-    /// Lets an empty log continue a chain whose end is known from elsewhere, such as the newest rotated file. The line
-    /// that says so is the log's first. `None`, and nothing done, when the log has lines of its own.
-    pub fn continue_from(&mut self, last: Receipt) -> Result<Option<Receipt>, LogError> {
+    /// Lets an empty log continue a chain whose end and whose id are known from elsewhere, such as the newest rotated file.
+    /// The line that says so is the log's first. `None`, and nothing done, when the log has lines of its own.
+    pub fn continue_from(&mut self, last: Receipt, id: &str) -> Result<Option<Receipt>, LogError> {
         if self.last.seq > 0 {
             return Ok(None);
         }
         self.last = last;
+        id.clone_into(&mut self.id);
         self.check_sound()?;
         self.say_what_it_continues()
     }
@@ -355,12 +355,8 @@ impl Found {
     }
 
     fn id(&self, path: &Path) -> Result<String, LogError> {
-        id_of(&self.file).map_err(|source| io_error("read", path, source))
+        files::id_of(&self.file).map_err(|source| io_error("read", path, source))
     }
-}
-
-fn id_of(file: &File) -> io::Result<String> {
-    Ok(files::first_line(file)?.and_then(|line| line::id(&line)).unwrap_or_default())
 }
 
 /// The object that opens a file in the middle of the chain.

@@ -50,8 +50,12 @@ pub enum JournalError {
         why: String,
     },
     /// The reader of a replay refused a record that is whole: for the caller's own reasons.
-    #[error("journal record {seq} cannot be applied: {source}")]
+    #[error("journal record {seq}, in {} at byte {at_byte}, cannot be applied: {source}", segment.display())]
     Refused {
+        /// The segment file.
+        segment: PathBuf,
+        /// Where the record starts.
+        at_byte: u64,
         /// The record.
         seq: u64,
         /// The caller's reason.
