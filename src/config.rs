@@ -20,6 +20,8 @@ pub struct Config {
     pub verify: Verify,
     /// The socket.
     pub server: Server,
+    /// The journal.
+    pub journal: Journal,
     /// The decision log and the daemon's own log.
     pub log: Log,
 }
@@ -160,6 +162,20 @@ pub enum Confine {
     Off,
 }
 
+/// `[journal]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Journal {
+    /// Of closed segments, before they are compacted.
+    pub compact_bytes: u64,
+}
+
+impl Default for Journal {
+    fn default() -> Self {
+        Self { compact_bytes: 64 * 1024 * 1024 }
+    }
+}
+
 /// `[log]`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -174,7 +190,7 @@ pub struct Log {
     pub files_max: usize,
     /// Lines from one anchor to the next; 0 is off.
     pub anchor_lines: u64,
-    /// Of the daemon's own log, on stderr.
+    /// Of the daemon's own log, on stderr or in systemd's journal.
     pub level: Level,
 }
 
@@ -215,7 +231,7 @@ impl Sync {
     }
 }
 
-/// How much the daemon says on stderr.
+/// How much the daemon says in its own log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -225,9 +241,9 @@ pub enum Level {
     Warn,
     /// Its life.
     Info,
-    /// Every request.
+    /// Every request, every batch of events, every change.
     Debug,
-    /// Every event.
+    /// Whatever else there is to say.
     Trace,
 }
 
@@ -293,6 +309,7 @@ impl Config {
             ("server.subscriber_events_max", self.server.subscriber_events_max as u64, 1, 1_000_000),
             ("server.drain_timeout_ms", self.server.drain_timeout_ms, 1, 600_000),
             ("context.results_max", self.context.results_max as u64, 1, 10_000_000),
+            ("journal.compact_bytes", self.journal.compact_bytes, 4_096, 1 << 40),
             ("log.file_bytes_max", self.log.file_bytes_max, 4_096, 1 << 40),
             ("log.files_max", self.log.files_max as u64, 0, 100_000),
             ("log.anchor_lines", self.log.anchor_lines, 0, 1_000_000),
@@ -322,7 +339,7 @@ impl Config {
             ("verify.unwatchable", a.unwatchable != b.unwatchable),
             ("server.connections_max", self.server.connections_max != new.server.connections_max),
             ("server.confine", self.server.confine != new.server.confine),
-            ("log.level", self.log.level != new.log.level),
+            ("journal.compact_bytes", self.journal.compact_bytes != new.journal.compact_bytes),
         ];
         differs.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
     }

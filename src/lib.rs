@@ -27,7 +27,8 @@
 //!    counts as stale where it is critical.
 //! 5. **A tree waits for its folders.** Only a tree none of whose folders is suspect has a digest, and a command is as
 //!    fresh as everything that it read.
-//! 6. **The journal is the truth.** The index in sled can be set aside at any time and is made again from it.
+//! 6. **The journal is the truth.** The index in sled can be set aside at any time and is made again from it; what is left
+//!    of old records is told whole, from a replay of them alone, before they go.
 //! 7. **A failed store answers nothing.** The engine is taken apart and made again from what is on disk, as a start makes
 //!    it; a thread that dies of a panic ends the process.
 //!

@@ -14,6 +14,7 @@ mod lies;
 mod readme;
 mod reports;
 mod sim;
+mod soak;
 mod store;
 mod systemd;
 mod transcripts;

@@ -11,6 +11,7 @@ mod completions;
 mod decide;
 mod doctor;
 mod drop;
+mod export;
 mod import;
 mod input;
 mod install;
@@ -31,6 +32,7 @@ mod status;
 mod stop;
 mod table;
 mod tail;
+mod trace;
 mod watch;
 mod why;
 mod words;
@@ -75,6 +77,8 @@ enum Command {
     Why(why::Args),
     Check(check::Args),
     Doctor(doctor::Args),
+    Export(export::Args),
+    ImportState(export::ImportArgs),
     Log(log::Args),
     Metrics(metrics::Args),
     List(list::Args),
@@ -98,6 +102,8 @@ impl Command {
             Self::Why(args) => why::run(&args, shell),
             Self::Check(args) => check::run(&args, shell),
             Self::Doctor(args) => doctor::run(&args, shell),
+            Self::Export(args) => export::run(&args, shell),
+            Self::ImportState(args) => export::import(&args, shell),
             Self::Log(args) => log::run(args, shell),
             Self::Metrics(args) => metrics::run(&args, shell),
             Self::List(args) => list::run(&args, shell),

@@ -8,7 +8,6 @@ use super::words::now_micros;
 use crate::config::Config;
 use crate::decision;
 use crate::decision::policy::Policy;
-use crate::index::row::Role;
 use crate::index::storage::{Memory, StorageError};
 use crate::index::view::{Listed, View};
 use crate::index::{Index, RegisterError};
@@ -21,7 +20,7 @@ use crate::session::moment::Moment;
 use crate::world;
 use crate::world::look::LookOptions;
 use crate::world::plain::settle_plainly;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::time::Instant;
 use uuid::Uuid;
 
@@ -67,8 +66,8 @@ fn look(update: &Update, listed: Listed) -> Result<View, Refusal> {
     let rows_max = Config::default().context.results_max;
     let registered = index.register(update, rows_max, now()).map_err(refused)?;
     let rows = index.rows(registered.session).map_err(storage)?;
-    let seen: HashSet<(Role, String)> = rows.into_iter().map(|row| (row.role, row.id)).collect();
-    index.restore(registered.session, &[], &seen).map_err(storage)?;
+    let seen = rows.into_iter().map(|row| ((row.role, row.id), None)).collect();
+    index.restore(registered.session, &HashMap::new(), &seen).map_err(storage)?;
     settle_plainly(&mut index, registered.checks, now(), &LookOptions::default()).map_err(storage)?;
     index.view(registered.session, listed, None).map_err(storage)?.ok_or_else(empty)
 }

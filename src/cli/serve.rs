@@ -1,15 +1,15 @@
-//! `serve`: the daemon, in the foreground. Everything it says goes to stderr.
+//! `serve`: the daemon, in the foreground. What it says goes to stderr; its log too, where that is not systemd's journal.
 
 use super::shell::{Done, Shell, Stop, usual_folders};
-use crate::config::{Config, ConfigError, Level};
+use super::trace;
+use crate::config::{Config, ConfigError};
 use crate::daemon::{self, Activated, Command, Fatal, FolderError, Folders, Signals, Start, usual_runtime};
 use crate::store::StoreError;
 use crate::store::decision_log::LogError;
 use crate::store::journal::JournalError;
-use std::io::{self, ErrorKind, IsTerminal};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tokio::sync::watch;
-use tracing_subscriber::filter::LevelFilter;
 
 /// The exit code of what is the same at every start, such as a bad configuration; systemd is told not to try it again.
 const NOT_AGAIN: u8 = 78;
@@ -20,6 +20,9 @@ const NOT_AGAIN: u8 = 78;
 Exit codes: 0 stopped as asked (SIGTERM, SIGINT, `staled stop`), 2 it cannot run or go on, 78 it never will, for the configuration or
 the journal is not usable by this version.
 SIGHUP reloads the configuration (see `staled reload --help`), SIGUSR1 opens the decision log again.
+Its own log goes to stderr; where systemd sends stderr to its journal, it goes there with a field for each thing that it
+says. With log.level = \"debug\" each request and each batch of events is traced:
+  journalctl -t staled STALED_SESSION=s-01
 
 Example:
   staled serve
@@ -57,7 +60,7 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
         bad_config(&error)
     })?;
     config.verify.paranoid |= args.paranoid;
-    log_to_stderr(config.log.level);
+    let on_level = trace::begin(config.log.level, &shell.out);
     log_panics();
     // Before any other thread is started: what is given up is given up by a thread and by those that it starts.
     let confined = daemon::confine(&folders, activated.as_ref(), config.server.confine)
@@ -68,7 +71,7 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
     let (stop, _) = watch::channel(Command::Run);
     let start = Start { config, config_file, folders };
     let out = &shell.out;
-    daemon::run_and_tell(start, activated, stop, Some(signals), || out.talk(&serving))
+    daemon::run_and_tell(start, activated, stop, Some(signals), on_level, || out.talk(&serving))
         .map_err(|fatal| cannot_run(&fatal))?;
     Ok(0)
 }
@@ -101,27 +104,6 @@ fn absolute(path: &Path) -> Result<PathBuf, Stop> {
 fn bad_config(error: &ConfigError) -> Stop {
     Stop::with_code(NOT_AGAIN, error.to_string().trim_end())
         .remedy("config/staled.toml in the repository shows every key with its default")
-}
-
-/// The daemon's own log. A stderr that nobody reads must not end the daemon.
-fn log_to_stderr(level: Level) {
-    let level = match level {
-        Level::Error => LevelFilter::ERROR,
-        Level::Warn => LevelFilter::WARN,
-        Level::Info => LevelFilter::INFO,
-        Level::Debug => LevelFilter::DEBUG,
-        Level::Trace => LevelFilter::TRACE,
-    };
-    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal() && !unwanted)
-        .with_target(false)
-        .log_internal_errors(false)
-        .finish();
-    // Whoever set one before us keeps it.
-    let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
 /// A message that was made when the panic came may quote what was being read: a slice of a text that is cut inside a

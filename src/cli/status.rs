@@ -112,7 +112,7 @@ fn print_health(answer: &Value, shell: &mut Shell) -> Result<(), Stop> {
     shell.out.lines(problems)
 }
 
-fn facts(answer: &Value) -> [(&'static str, String); 8] {
+fn facts(answer: &Value) -> [(&'static str, String); 9] {
     // Without a store there is none of these.
     let known =
         |field: &str| answer[field].as_u64().map_or("not known".to_owned(), |count| count.to_string());
@@ -125,6 +125,11 @@ fn facts(answer: &Value) -> [(&'static str, String); 8] {
         Some(why) => format!("{}, the last because {}", known("gaps"), super::words::harmless(why)),
         None => known("gaps"),
     };
+    let compacted = if answer["compacting"] == true {
+        "being compacted".to_owned()
+    } else {
+        format!("compacted {}", super::words::counted(number(answer, "compactions"), "time"))
+    };
     let anchored = match number(answer, "anchors_lost") {
         0 => text(answer, "anchored_in"),
         lost => format!("{}, {lost} anchors lost", text(answer, "anchored_in")),
@@ -135,6 +140,10 @@ fn facts(answer: &Value) -> [(&'static str, String); 8] {
         ("watches", known("watches")),
         ("events", known("events")),
         ("gaps", gaps),
+        (
+            "journal",
+            format!("{}, {compacted}", super::words::counted(number(answer, "journal_bytes"), "byte")),
+        ),
         ("log sync", text(answer, "log_sync")),
         ("anchored in", anchored),
         ("state", path(&answer["state"])),

@@ -5,17 +5,10 @@
 //!
 //! Absent: reading them back; `staled log verify --journal` does.
 
+use super::journald::{Journald, is_absent, is_full};
 use crate::store::decision_log::{DecisionLog, Receipt};
-use std::ffi::OsString;
-use std::io::{self, ErrorKind};
-use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// Where journald listens, and the variable that names another place.
-const SOCKET: &str = "/run/systemd/journal/socket";
-const SOCKET_VARIABLE: &str = "STALED_JOURNAL_SOCKET";
 
 /// By which journald's catalogues and filters know an anchor; never another one.
 const MESSAGE_ID: &str = "da8a5f30e3b54f60accffa84d7bd8ca1";
@@ -31,7 +24,7 @@ pub(super) struct Anchors {
 
 impl Anchors {
     pub(super) fn new(every: u64) -> Self {
-        Self::told_to(Journal::usual(), every)
+        Self::told_to(Journal::to(Journald::usual()), every)
     }
 
     fn told_to(journal: Journal, every: u64) -> Self {
@@ -42,8 +35,8 @@ impl Anchors {
 
     /// As if systemd's journal listened there.
     #[cfg(test)]
-    pub(super) fn at(path: PathBuf, every: u64) -> Self {
-        Self::told_to(Journal::at(path), every)
+    pub(super) fn at(path: std::path::PathBuf, every: u64) -> Self {
+        Self::told_to(Journal::to(Journald::at(path)), every)
     }
 
     pub(super) fn configure(&mut self, every: u64) {
@@ -99,38 +92,25 @@ impl Anchor {
     }
 }
 
-/// The way to the journal.
+/// The way to the journal, and what became of what was sent.
 struct Journal {
-    socket: io::Result<UnixDatagram>,
-    path: PathBuf,
+    journald: Journald,
     listens: AtomicBool,
     lost: AtomicU64,
 }
 
 impl Journal {
-    fn usual() -> Self {
-        let named = std::env::var_os(SOCKET_VARIABLE).filter(|path| !path.is_empty());
-        Self::at(named.unwrap_or_else(|| OsString::from(SOCKET)).into())
-    }
-
-    fn at(path: PathBuf) -> Self {
-        // Not connected: journald may come later, and come again.
-        let socket = UnixDatagram::unbound();
-        let socket = socket.and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
-        Self { socket, path, listens: AtomicBool::new(false), lost: AtomicU64::new(0) }
+    fn to(journald: Journald) -> Self {
+        Self { journald, listens: AtomicBool::new(false), lost: AtomicU64::new(0) }
     }
 
     fn send(&self, text: &[u8]) {
-        let sent = match &self.socket {
-            Ok(socket) => socket.send_to(text, &self.path).map(drop),
-            Err(error) => Err(error.kind().into()),
-        };
-        let kind = sent.as_ref().err().map(io::Error::kind);
-        self.listens.store(matches!(kind, None | Some(ErrorKind::WouldBlock)), Ordering::Relaxed);
+        let sent = self.journald.send(text);
+        self.listens.store(sent.as_ref().map_or_else(is_full, |()| true), Ordering::Relaxed);
         match sent {
             Ok(()) => {}
             // There is no journal here.
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {}
+            Err(error) if is_absent(&error) => {}
             Err(error) => {
                 if self.lost.fetch_add(1, Ordering::Relaxed) == 0 {
                     tracing::warn!(%error, "an anchor of the decision log was lost, for the journal did not take it");
@@ -143,12 +123,13 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixDatagram;
 
     #[test]
     fn a_full_journal_costs_the_anchor_and_never_waits() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
-        let journal = Journal::at(path.clone());
+        let journal = Journal::to(Journald::at(path.clone()));
         let state = || (journal.listens.load(Ordering::Relaxed), journal.lost.load(Ordering::Relaxed));
         journal.send(b"A=1\n");
         assert_eq!(state(), (false, 0), "no journal is no loss");

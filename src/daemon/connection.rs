@@ -27,7 +27,13 @@ use tokio::task::{JoinError, JoinSet};
 /// Bytes asked of the kernel at once.
 const READ_BYTES: usize = 16 * 1024;
 
-pub(super) async fn converse(daemon: Arc<Daemon>, stream: UnixStream, stop: watch::Receiver<Command>) {
+/// `number` is the connection's, in what is traced of it.
+pub(super) async fn converse(
+    daemon: Arc<Daemon>,
+    stream: UnixStream,
+    stop: watch::Receiver<Command>,
+    number: u64,
+) {
     let options = daemon.config().server.clone();
     let (reader, writer) = stream.into_split();
     let lines = Lines::new(options.request_bytes_max);
@@ -38,6 +44,7 @@ pub(super) async fn converse(daemon: Arc<Daemon>, stream: UnixStream, stop: watc
         writer,
         lines,
         stop,
+        number,
         answers: JoinSet::new(),
         subscription: None,
         line_since: None,
@@ -52,6 +59,7 @@ struct Connection {
     writer: OwnedWriteHalf,
     lines: Lines,
     stop: watch::Receiver<Command>,
+    number: u64,
     answers: JoinSet<Reply>,
     subscription: Option<Subscription>,
     line_since: Option<Instant>,
@@ -131,8 +139,7 @@ impl Connection {
         match self.lines.next_line() {
             Ok(Some(line)) => {
                 self.line_since = self.lines.is_inside_line().then(Instant::now);
-                let daemon = Arc::clone(&self.daemon);
-                self.answers.spawn(async move { answer(daemon, line).await });
+                self.answers.spawn(answer(Arc::clone(&self.daemon), line, self.number));
                 Ok(true)
             }
             Ok(None) => Ok(false),

@@ -67,6 +67,12 @@ pub(super) struct Claim {
     _locks: [File; 2],
 }
 
+/// Keeps the state folder claimed as long as it lives.
+#[derive(Debug)]
+pub struct StateClaim {
+    _lock: File,
+}
+
 impl Folders {
     /// The usual places: what systemd says, else what XDG says, else below HOME. Never /tmp.
     pub fn usual() -> Result<Self, FolderError> {
@@ -114,6 +120,12 @@ impl Folders {
             tracing::warn!(%error, "the pid file could not be written");
         }
         Ok(Claim { _locks: locks })
+    }
+
+    /// Makes the state folder, checks that it is ours, and claims it alone: no daemon uses it for as long as the claim
+    /// lives.
+    pub fn claim_state(&self) -> Result<StateClaim, FolderError> {
+        lock(&self.state, "lock").map(|lock| StateClaim { _lock: lock })
     }
 
     /// Removes the socket, which must be one that we bound: whoever holds another still listens there.

@@ -38,6 +38,10 @@ struct Inner {
     mend_after: Option<Instant>,
     /// Why the end of a file that was left may not be on disk, told by the syncer after the log had gone on.
     late: Arc<Mutex<Option<String>>>,
+    /// A sync that failed since the engine last asked, once the log has gone on elsewhere.
+    lost: Option<String>,
+    /// Whether the engine has been told of the failure that stands.
+    lost_told: bool,
     /// Of the files before this one.
     syncs_before: u64,
 }
@@ -73,6 +77,8 @@ impl Log {
             trouble,
             mend_after,
             late: Arc::default(),
+            lost: None,
+            lost_told: false,
             syncs_before: 0,
         };
         inner.apply_mode();
@@ -142,12 +148,19 @@ impl Log {
         self.lock().tried_again()
     }
 
+    /// What a sync failed of, once for each failure: the disk that forgot it may have forgotten more.
+    pub(super) fn sync_lost(&self) -> Option<String> {
+        self.lock().sync_lost()
+    }
+
     /// After somebody renamed the file away. Another file under its name is none of ours, and is set aside.
     pub(super) fn reopen(&self) -> Result<(), LogError> {
         let mut inner = self.lock();
         if let Some(error) = inner.watched.failed() {
             // The same file under a new handle would look as if it could be synced.
-            return inner.rotate(Some(&format!("it could not be synced: {error}")));
+            inner.rotate(Some(&format!("it could not be synced: {error}")))?;
+            inner.left_unsynced(error.to_string());
+            return Ok(());
         }
         match inner.log.reopen() {
             Ok(_) => inner.watch_anew(),
@@ -244,16 +257,32 @@ impl Inner {
         sent
     }
 
+    fn unsynced(&self) -> Option<String> {
+        let late = || self.late.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.watched.failed().map(|error| error.to_string()).or_else(late)
+    }
+
+    fn sync_lost(&mut self) -> Option<String> {
+        let stands = self.unsynced().filter(|_| !std::mem::replace(&mut self.lost_told, true));
+        self.lost.take().or(stands)
+    }
+
     /// A file whose sync failed takes nothing more: the kernel has forgotten what it lost, and would call the next sync
     /// a success.
     fn mend(&mut self) -> Result<(), LogError> {
-        let late = self.late.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let failed = self.watched.failed().map(|error| error.to_string());
-        let Some(error) = failed.or(late) else { return Ok(()) };
+        let Some(error) = self.unsynced() else { return Ok(()) };
         self.begin_new_file(&format!("the file before could not be synced: {error}"))?;
         // Only now has a write been synced again.
         *self.late.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.left_unsynced(error);
         Ok(())
+    }
+
+    /// The log has gone on elsewhere, perhaps before the engine asked.
+    fn left_unsynced(&mut self, error: String) {
+        if !std::mem::take(&mut self.lost_told) {
+            self.lost = Some(error);
+        }
     }
 
     /// The new file is synced before it has its name, so whoever is answered from it is answered after a sync.

@@ -84,15 +84,7 @@ impl Metrics {
     }
 
     pub(super) fn refused(&self, refusal: &Refusal) {
-        let word = match (refusal.word(), refusal.code) {
-            (Some(word), _) => word,
-            (None, -32700) => "parse_error",
-            (None, -32600) => "invalid_request",
-            (None, -32601) => "method_not_found",
-            (None, -32602) => "invalid_params",
-            (None, _) => "other",
-        };
-        self.refusals.add_one("", word);
+        self.refusals.add_one("", refusal.outcome());
     }
 
     /// Rows were judged anew; those that are fresh now are not counted.

@@ -14,6 +14,7 @@ mod engine;
 mod folders;
 mod handle;
 mod holders;
+mod journald;
 mod log;
 mod metrics;
 mod paranoid;
@@ -27,9 +28,10 @@ mod systemd;
 pub use activation::{Activated, ActivationError};
 pub use confine::{Unconfined, confine};
 pub use folders::{FolderError, Folders, usual_runtime};
+pub use journald::Journald;
 pub use signal::Signals;
 
-use crate::config::Config;
+use crate::config::{Config, Level};
 use crate::decision::policy::Policy;
 use crate::index::storage::StorageError;
 use crate::store::StoreError;
@@ -119,8 +121,12 @@ pub(crate) struct Daemon {
     subscribers: Arc<Subscribers>,
     metrics: Arc<Metrics>,
     announced: systemd::Announced,
+    on_level: OnLevel,
     stop: watch::Sender<Command>,
 }
+
+/// Is told the level of the daemon's own log whenever the configuration was read again.
+pub type OnLevel = Box<dyn Fn(Level) + Send + Sync>;
 
 impl Daemon {
     fn config(&self) -> Arc<Config> {
@@ -141,6 +147,7 @@ impl Daemon {
         let mut config = Config::load(self.config_file.as_deref())?;
         let kept = self.started_with.kept_until_restart(&config);
         self.log.configure(&config.log);
+        (self.on_level)(config.log.level);
         // It may have been asked for on the command line.
         config.verify.paranoid = self.started_with.verify.paranoid;
         *self.config.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(config);
@@ -163,23 +170,24 @@ pub struct Start {
 /// Runs a daemon until it is told to stop, by a signal or over `stop`. Blocks the calling thread, which becomes the
 /// engine's.
 pub fn run(start: Start, stop: watch::Sender<Command>, signals: Option<Signals>) -> Result<(), Fatal> {
-    run_and_tell(start, None, stop, signals, || {})
+    run_and_tell(start, None, stop, signals, Box::new(|_| {}), || {})
 }
 
-/// Runs a daemon as [`run`] does, on a socket that was handed over if there is one, and calls `serving` once, when its
-/// socket is being served.
+/// Runs a daemon as [`run`] does, on a socket that was handed over if there is one, in a process whose log listens to
+/// `on_level`, and calls `serving` once, when its socket is being served.
 pub fn run_and_tell(
     start: Start,
     activated: Option<Activated>,
     stop: watch::Sender<Command>,
     signals: Option<Signals>,
+    on_level: OnLevel,
     serving: impl FnOnce(),
 ) -> Result<(), Fatal> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|source| Fatal::Start { what: "the runtime", source })?;
-    let ended = runtime.block_on(live(start, activated, stop, signals, serving));
+    let ended = runtime.block_on(live(start, activated, stop, signals, on_level, serving));
     // What hangs on a disk is not waited for: the bound of the drain has passed.
     runtime.shutdown_timeout(ENGINE_GRACE);
     ended
@@ -190,6 +198,7 @@ async fn live(
     activated: Option<Activated>,
     stop: watch::Sender<Command>,
     signals: Option<Signals>,
+    on_level: OnLevel,
     serving: impl FnOnce(),
 ) -> Result<(), Fatal> {
     let Start { config, config_file, folders } = start;
@@ -249,6 +258,7 @@ async fn live(
         subscribers,
         metrics,
         announced: systemd::Announced::default(),
+        on_level,
         stop: stop.clone(),
     });
     let ended = serve(&daemon, listener, engine, stop.subscribe(), signals, serving).await;

@@ -63,6 +63,7 @@ pub(super) async fn serve(daemon: Arc<Daemon>, listener: StdListener, mut stop: 
     let refusals = Arc::new(Semaphore::new(REFUSED_AT_ONCE));
     let mut connections = JoinSet::new();
     let mut trouble = None;
+    let mut number = 0;
     loop {
         fault(dart.thread());
         while connections.try_join_next().is_some() {}
@@ -76,8 +77,9 @@ pub(super) async fn serve(daemon: Arc<Daemon>, listener: StdListener, mut stop: 
             drop(refusal);
             let (daemon, stop) = (Arc::clone(&daemon), stop.clone());
             let present = daemon.metrics.connections.enter();
+            number += 1;
             connections.spawn(async move {
-                converse(daemon, stream, stop).await;
+                converse(daemon, stream, stop, number).await;
                 drop(present);
                 drop(place);
             });

@@ -56,7 +56,10 @@ pub(super) async fn feed(daemon: Arc<Daemon>) {
         // syncer that hangs keeps its lock, and everything stands still here.
         let _ = daemon.log.failed();
         match sight {
-            Ok(Sight::Clear) => tell(&[NotifyState::Watchdog]),
+            // A systemd that does not read makes whoever tells it wait. It shall be nobody else.
+            Ok(Sight::Clear) => {
+                let _ = tokio::task::spawn_blocking(|| tell(&[NotifyState::Watchdog])).await;
+            }
             Ok(_) => tracing::warn!("no cookie came back in time, so the watchdog is not fed"),
             Err(_) if daemon.engine.has_ended() => return,
             Err(refusal) => tracing::warn!(why = refusal.message, "the watchdog is not fed"),

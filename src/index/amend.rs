@@ -12,7 +12,7 @@ use crate::session::context::Seen;
 use crate::session::digest::Digest;
 use crate::session::moment::Moment;
 use crate::session::source::{Source, absolute};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 impl<S: Storage> Index<S> {
@@ -32,16 +32,20 @@ impl<S: Storage> Index<S> {
     pub fn restore(
         &mut self,
         session: SessionNo,
-        adopted: &[(Role, String, Seen)],
-        fresh: &HashSet<(Role, String)>,
+        adopted: &HashMap<(Role, String), Seen>,
+        fresh: &HashMap<(Role, String), Option<Digest>>,
     ) -> Result<(), StorageError> {
         for mut row in self.shelf.rows(session)? {
-            let seen = adopted.iter().find(|(role, id, _)| *role == row.role && *id == row.id);
-            if let (Baseline::Awaited | Baseline::Missed, Some((_, _, seen))) = (&row.baseline, seen) {
+            let key = (row.role, row.id.clone());
+            let seen = adopted.get(&key);
+            if let (Baseline::Awaited | Baseline::Missed, Some(seen)) = (&row.baseline, seen) {
                 row.baseline = Baseline::Registration(seen.clone());
                 row.lf = None;
             }
-            row.ever_fresh |= fresh.contains(&(row.role, row.id.clone()));
+            if let Some(lf) = fresh.get(&key) {
+                row.ever_fresh = true;
+                row.lf = row.lf.or(*lf);
+            }
             self.shelf.put_row(session, row)?;
         }
         self.shelf.flush()
@@ -146,7 +150,7 @@ impl<S: Storage> Index<S> {
         Ok((!ids.is_empty()).then_some(Refutation { ids, changed: outcome.changed }))
     }
 
-    fn refute_row(
+    pub(super) fn refute_row(
         &mut self,
         session: SessionNo,
         row: Row,

@@ -11,6 +11,7 @@ mod command;
 mod doubts;
 pub mod found;
 pub mod freshness;
+pub mod kept;
 pub mod pack;
 mod amend;
 pub mod moved;

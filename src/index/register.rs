@@ -117,7 +117,7 @@ impl<S: Storage> Index<S> {
                 session
             }
             Some(session) => session,
-            None => self.open_session(update, &root)?,
+            None => self.open_session(&update.session, &root)?,
         };
         let mut step = Step {
             index: self,
@@ -136,13 +136,13 @@ impl<S: Storage> Index<S> {
         Ok(Registered { session, told, checks, released, changed: outcome.changed })
     }
 
-    fn open_session(&mut self, update: &Update, root: &Path) -> Result<SessionNo, StorageError> {
+    pub(super) fn open_session(&mut self, name: &SessionId, root: &Path) -> Result<SessionNo, StorageError> {
         let session = SessionNo(self.next.session);
         self.next.session += 1;
-        let head = empty_head(update.session.clone(), root.to_owned());
+        let head = empty_head(name.clone(), root.to_owned());
         self.totals.sessions += 1;
-        self.names.insert(update.session.clone(), session);
-        self.shelf.put(Table::Names, update.session.as_str().as_bytes(), &session)?;
+        self.names.insert(name.clone(), session);
+        self.shelf.put(Table::Names, name.as_str().as_bytes(), &session)?;
         self.shelf.put(Table::Heads, &session.0.to_be_bytes(), &head)?;
         self.shelf.put(Table::Summaries, &session.0.to_be_bytes(), &Summary::default())?;
         Ok(session)

@@ -215,7 +215,7 @@ impl<S: Storage> Step<'_, S> {
     }
 
     /// Puts a row on its source, and judges it at once when the source is settled.
-    fn place(&mut self, mut row: Row) -> Result<Row, StorageError> {
+    pub(super) fn place(&mut self, mut row: Row) -> Result<Row, StorageError> {
         let Some(key) = self.key_of(&row.source) else {
             self.index.shelf.put_row(self.session, row.clone())?;
             self.told.push(row.no);

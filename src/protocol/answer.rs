@@ -212,6 +212,12 @@ pub struct Known<'answer> {
     pub missed_events: Option<u64>,
     /// How often the scrub has gone through everything since start.
     pub scrub_passes: Option<u64>,
+    /// How long the journal is.
+    pub journal_bytes: Option<u64>,
+    /// How often it was compacted since start.
+    pub compactions: Option<u64>,
+    /// Whether it is being compacted.
+    pub compacting: Option<bool>,
     /// Why the last gap began.
     pub last_gap: Option<&'answer str>,
 }

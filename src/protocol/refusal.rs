@@ -66,6 +66,19 @@ impl Refusal {
     pub fn word(&self) -> Option<&str> {
         self.data.as_ref().map(|data| data.code.as_str())
     }
+
+    /// One word for every refusal: the application's own code, or the protocol's in words.
+    #[must_use]
+    pub fn outcome(&self) -> &str {
+        match (self.word(), self.code) {
+            (Some(word), _) => word,
+            (None, -32700) => "parse_error",
+            (None, -32600) => "invalid_request",
+            (None, -32601) => "method_not_found",
+            (None, -32602) => "invalid_params",
+            (None, _) => "other",
+        }
+    }
 }
 
 impl fmt::Display for Refusal {

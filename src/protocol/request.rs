@@ -96,6 +96,22 @@ impl Verb {
             Self::Shutdown => "shutdown",
         }
     }
+
+    /// The session that it names, as the client spelled it.
+    #[must_use]
+    pub fn session(&self) -> Option<&str> {
+        match self {
+            Self::Register(context) | Self::Record(context) => context.session.as_deref(),
+            Self::Get(ask) | Self::Drop(ask) => Some(&ask.session),
+            Self::Decide(ask) => Some(&ask.session),
+            Self::Status(ask) => ask.session.as_deref(),
+            Self::TouchAck(ask) => Some(&ask.session),
+            Self::Refute(ask) => Some(&ask.session),
+            Self::Subscribe(ask) => ask.session.as_deref(),
+            Self::Hello | Self::List(_) | Self::LogRead(_) | Self::Check(_) => None,
+            Self::Metrics | Self::Reload | Self::Shutdown => None,
+        }
+    }
 }
 
 /// Names one session.

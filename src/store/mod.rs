@@ -7,10 +7,15 @@
 
 pub mod decision_log;
 pub mod journal;
+pub mod kept;
 pub mod record;
 pub mod sled_index;
 pub mod syncer;
 mod asides;
+mod catching_up;
+mod compacting;
+mod compactor;
+pub mod export;
 mod ledger;
 mod passing;
 mod replay;
@@ -21,15 +26,17 @@ mod whole;
 use crate::index::storage::{StorageError, Trouble};
 use crate::index::{Check, Index, RegisterError};
 use crate::world::dart::Died;
+pub use compactor::{Compacted, Help};
 pub use ledger::Ledger;
 pub use size::bytes_below;
 
+use catching_up::{CatchingUp, apply_record};
 use journal::{Journal, JournalError};
+use kept::PutBackError;
 use record::Record;
-use replay::{ReplayError, apply};
+use replay::ReplayError;
 use sled_index::{Doubt, SledIndex};
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use tail::Tail;
 
@@ -101,6 +108,8 @@ pub struct Opening<'name> {
     pub stamp: &'name str,
     /// Why the index is in doubt before it is even opened, when it is.
     pub distrust: Option<&'name str>,
+    /// How long the closed segments of the journal are when they are compacted, at least.
+    pub compact_bytes: u64,
 }
 
 /// What opening gave.
@@ -172,7 +181,8 @@ fn opened(
 ) -> Result<Opened, StoreError> {
     let BroughtUp { index, checks, journal } = brought_up;
     let tail = Tail::open(&tail_of(opening.state), journal.id());
-    Ok(Opened { index, checks, ledger: Ledger::new(journal, tail, died)?, healed })
+    let ledger = Ledger::new(journal, tail, opening.compact_bytes, died)?;
+    Ok(Opened { index, checks, ledger, healed })
 }
 
 /// Not in the journal's folder: one that is put back from a copy is to be found out too.
@@ -194,9 +204,9 @@ impl From<StorageError> for Hurdle {
 impl From<ReplayError> for Hurdle {
     fn from(error: ReplayError) -> Self {
         Self::Index(match error {
-            ReplayError::Storage(error) | ReplayError::Register(RegisterError::Storage(error)) => {
-                error.into()
-            }
+            ReplayError::Storage(error)
+            | ReplayError::Register(RegisterError::Storage(error))
+            | ReplayError::PutBack(PutBackError::Storage(error)) => error.into(),
             other => Doubt::contents(other.to_string()),
         })
     }
@@ -214,17 +224,12 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
     let id = known.unwrap_or(opening.new_id);
     let (tables, applied) = SledIndex::open(folder, id).map_err(Hurdle::Index)?;
     let mut index = Index::open(tables, opening.epoch)?;
-    let mut failed = None;
-    let opened = Journal::open(&journal_folder, id, &mut |seq, payload| {
-        if seq <= applied || failed.is_some() {
-            return Ok(());
-        }
-        match replay_unforeseen(&mut index, seq, payload) {
-            Err(error) if error.is_final(applied == 0) => return Err(error.into()),
-            replayed => failed = replayed.err(),
-        }
+    let mut catching_up = CatchingUp::new(&mut index, applied);
+    let opened = Journal::open(&journal_folder, id, &mut |piece| {
+        catching_up.take(piece)?;
         Ok(())
     });
+    let caught_up = catching_up.end();
     let (mut journal, opened) = opened.map_err(|error| Hurdle::Store(error.into()))?;
     healed.extend(opened.torn.as_ref().map(torn_text));
     healed.extend(opened.damage.as_ref().map(ToString::to_string));
@@ -232,14 +237,16 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
         // Said at once too, for what follows may fail and be tried again, and then it is healed already.
         tracing::error!("{damage}");
     }
-    if let Some(error) = failed {
-        return Err(error.into());
-    }
+    caught_up?;
     if opened.last_seq < applied {
         // The records that the index knows were acknowledged, and the journal has lost them.
         journal.put_in_doubt().map_err(|error| Hurdle::Store(error.into()))?;
         let reason = format!("it has applied record {applied}, and the journal ends at {}", opened.last_seq);
         return Err(Hurdle::Index(Doubt::contents(reason)));
+    }
+    if opened.in_doubt && applied > 0 {
+        // It may know what a damaged snapshot has lost, and what is told later would stand on that in it alone.
+        return Err(Hurdle::Index(Doubt::contents("records of the journal are lost")));
     }
     let lost = lost_end(opening.state, &journal)?;
     healed.extend(lost.iter().cloned());
@@ -279,20 +286,6 @@ fn doubt_all(journal: &mut Journal, index: &mut Index<SledIndex>) -> Result<(), 
     let failed = |error: JournalError| Hurdle::Store(error.into());
     let payload = Record::Doubted.to_bytes();
     let seq = journal.append(&payload).map_err(failed)?;
-    replay_one(index, seq, &payload)?;
+    apply_record(index, seq, &payload)?;
     journal.settle_doubt().map_err(failed)
-}
-
-/// A record that nobody thought of must not end the process before it can say which one it was. After a panic the index
-/// is not used any more.
-fn replay_unforeseen(index: &mut Index<SledIndex>, seq: u64, payload: &[u8]) -> Result<(), ReplayError> {
-    catch_unwind(AssertUnwindSafe(|| replay_one(index, seq, payload))).unwrap_or(Err(ReplayError::Panicked))
-}
-
-fn replay_one(index: &mut Index<SledIndex>, seq: u64, payload: &[u8]) -> Result<(), ReplayError> {
-    let record = Record::from_bytes(payload)?;
-    index.storage_mut().begin(seq)?;
-    apply(index, record)?;
-    index.storage_mut().commit(seq)?;
-    Ok(())
 }

@@ -3,14 +3,17 @@
 //! Every record says what a client told or what was settled for it; the index is what follows from all of them. Old
 //! records are read for ever: a field may be added, never renamed.
 
+use super::kept::Kept;
 use crate::index::row::{Baseline, Role, Row};
 use crate::index::view::seen_text;
 use crate::protocol::context::Context;
-use crate::protocol::convert::seen_back;
+use crate::protocol::convert::{self, seen_back};
 use crate::protocol::path::WirePath;
+use crate::protocol::refusal::Refusal;
 use crate::session::context::Seen;
+use crate::session::digest::Digest;
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 /// One thing that cannot be recomputed.
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,7 +40,7 @@ pub enum Record {
         adopted: Vec<Adopted>,
         /// Rows of the registration that were fresh.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        fresh: Vec<Named>,
+        fresh: Vec<Fresh>,
     },
     /// The agent's own write.
     Acknowledged {
@@ -50,6 +53,8 @@ pub enum Record {
         /// When, in microseconds since the epoch.
         at: i64,
     },
+    /// A session told whole, as it was left by records that are gone; or more of its rows.
+    Kept(Box<Kept>),
     /// Records before this one are lost: every session told so far is in doubt until it is registered anew.
     Doubted,
     /// Something believed failed in use.
@@ -70,6 +75,17 @@ pub struct Named {
     pub role: RoleName,
     /// Its id.
     pub id: String,
+}
+
+/// A row that was fresh.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Fresh {
+    /// Which row.
+    #[serde(flatten)]
+    pub row: Named,
+    /// What was seen there then, every CR LF read as LF, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lf: Option<String>,
 }
 
 /// A row whose baseline is the daemon's own look.
@@ -123,28 +139,44 @@ impl From<RoleName> for Role {
 pub fn settled(session: &str, told: &[Row]) -> Record {
     let named = |row: &Row| Named { role: row.role.into(), id: row.id.clone() };
     let adopted = told.iter().filter_map(|row| match &row.baseline {
-        Baseline::Registration(seen) => Some(Adopted { row: named(row), seen: seen_text(seen)? }),
+        Baseline::Registration(seen) => Some(Adopted { row: named(row), seen: text_of(seen)? }),
         _ => None,
     });
+    let fresh = |row: &Row| Fresh { row: named(row), lf: row.lf.map(|lf| lf.to_string()) };
     Record::Settled {
         session: session.to_owned(),
         adopted: adopted.collect(),
-        fresh: told.iter().filter(|row| row.ever_fresh).map(named).collect(),
+        fresh: told.iter().filter(|row| row.ever_fresh).map(fresh).collect(),
     }
 }
 
 /// The settled part of a record, in the index's words.
-#[must_use]
-pub fn restored(
-    adopted: &[Adopted],
-    fresh: &[Named],
-) -> (Vec<(Role, String, Seen)>, HashSet<(Role, String)>) {
-    let adopted = adopted.iter().filter_map(|adopted| {
-        Some((adopted.row.role.into(), adopted.row.id.clone(), seen_back(&adopted.seen)?))
-    });
-    let fresh = fresh.iter().map(|row| (row.role.into(), row.id.clone()));
-    (adopted.collect(), fresh.collect())
+pub(super) fn restored(adopted: &[Adopted], fresh: &[Fresh]) -> Result<(Baselines, Proofs), Refusal> {
+    let key = |row: &Named| (row.role.into(), row.id.clone());
+    let adopted = adopted.iter().map(|adopted| Ok((key(&adopted.row), seen_of(&adopted.seen)?)));
+    let lf = |fresh: &Fresh| fresh.lf.as_deref().map(convert::digest).transpose();
+    let fresh = fresh.iter().map(|fresh| Ok((key(&fresh.row), lf(fresh)?)));
+    Ok((adopted.collect::<Result<_, Refusal>>()?, fresh.collect::<Result<_, Refusal>>()?))
 }
+
+/// Baselines that the daemon took itself.
+pub(super) type Baselines = HashMap<(Role, String), Seen>;
+/// Rows that were fresh, with the digest of what was there whichever way its lines end.
+pub(super) type Proofs = HashMap<(Role, String), Option<Digest>>;
+
+/// What was seen, as the journal writes it.
+pub(super) fn text_of(seen: &Seen) -> Option<String> {
+    if *seen == Seen::Absence { Some(ABSENT.to_owned()) } else { seen_text(seen) }
+}
+
+/// What was seen, read again.
+pub(super) fn seen_of(text: &str) -> Result<Seen, Refusal> {
+    let seen = if text == ABSENT { Some(Seen::Absence) } else { seen_back(text) };
+    seen.ok_or_else(|| Refusal::invalid_params(format!("{text:?} is nothing that can have been seen")))
+}
+
+/// Nothing was there.
+const ABSENT: &str = "absent";
 
 impl Record {
     /// The record as the journal keeps it.

@@ -1,5 +1,6 @@
 //! Journal records back into the index: the same steps that the daemon took when they were told.
 
+use super::kept::PutBackError;
 use super::record::{Record, restored};
 use crate::index::storage::{Storage, StorageError};
 use crate::index::{Index, RegisterError};
@@ -15,9 +16,22 @@ pub(super) enum ReplayError {
     /// It is not a record that this version knows.
     #[error("it is none that this version knows: {0}")]
     Record(#[from] serde_json::Error),
+    /// The journal no longer has what comes next.
+    #[error(
+        "it has applied record {applied}, and the journal has only what is left of the records up to {snapshot}"
+    )]
+    Behind {
+        /// How far the index has come.
+        applied: u64,
+        /// The last record that a snapshot stands for.
+        snapshot: u64,
+    },
     /// It says what could not have been told.
     #[error("it says what cannot be: {0}")]
     Refused(#[from] Refusal),
+    /// A session cannot be put back.
+    #[error(transparent)]
+    PutBack(#[from] PutBackError),
     /// The index did not take it.
     #[error(transparent)]
     Register(#[from] RegisterError),
@@ -33,8 +47,11 @@ impl ReplayError {
     /// Whether no other index could take the record either. One that was there before may be wrong itself.
     pub(super) fn is_final(&self, new_index: bool) -> bool {
         match self {
-            Self::Record(_) | Self::Refused(_) => true,
-            Self::Register(RegisterError::Storage(_)) | Self::Storage(_) => false,
+            Self::Record(_) | Self::Refused(_) | Self::PutBack(PutBackError::Refused(_)) => true,
+            Self::Register(RegisterError::Storage(_))
+            | Self::Storage(_)
+            | Self::PutBack(PutBackError::Storage(_))
+            | Self::Behind { .. } => false,
             Self::Register(_) | Self::Panicked => new_index,
         }
     }
@@ -54,7 +71,7 @@ pub(super) fn apply(index: &mut Index<impl Storage>, record: Record) -> Result<(
         }
         Record::Settled { session, adopted, fresh } => {
             if let Some(session) = index.session(&named(&session)?) {
-                let (adopted, fresh) = restored(&adopted, &fresh);
+                let (adopted, fresh) = restored(&adopted, &fresh)?;
                 index.restore(session, &adopted, &fresh)?;
             }
         }
@@ -63,6 +80,7 @@ pub(super) fn apply(index: &mut Index<impl Storage>, record: Record) -> Result<(
                 index.acknowledge(session, &path.0, convert::digest(&digest)?, Moment::from_micros(at))?;
             }
         }
+        Record::Kept(kept) => kept.put_back(index)?,
         Record::Doubted => index.doubt_all()?,
         Record::Refuted { session, target, at } => {
             if let Some(session) = index.session(&named(&session)?) {

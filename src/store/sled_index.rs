@@ -131,6 +131,16 @@ impl SledIndex {
         self.guarded("flush", Table::Meta, |_| self.db.flush()).map(drop)
     }
 
+    /// A flush to be made by another thread, as sled's own makes one now and then.
+    #[must_use]
+    pub fn flusher(&self) -> Box<dyn FnOnce() -> Result<(), String> + Send> {
+        let db = self.db.clone();
+        Box::new(move || match catch_unwind(AssertUnwindSafe(|| db.flush())) {
+            Ok(flushed) => flushed.map(drop).map_err(|error| error.to_string()),
+            Err(_) => Err("sled panicked".to_owned()),
+        })
+    }
+
     /// The first failure, if there was one.
     #[must_use]
     pub fn failure(&self) -> Option<&StorageError> {

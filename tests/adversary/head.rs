@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 pub(super) const COMMITS: usize = 4;
 
 /// Makes the repository that the world is built with, and notes the ids of its commits in a file beside it.
-pub(super) fn seed(world: &Path) {
+pub(crate) fn seed(world: &Path) {
     let seed = world.join("seed");
     std::fs::create_dir_all(seed.join("sub")).expect("a folder");
     std::fs::write(seed.join("sub/file"), "in the repository\n").expect("a file");
@@ -17,13 +17,13 @@ pub(super) fn seed(world: &Path) {
 }
 
 /// The ids of the commits.
-pub(super) fn commits(world: &Path) -> Vec<String> {
+pub(crate) fn commits(world: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(world.join("commits")).expect("they were noted");
     text.lines().map(str::to_owned).collect()
 }
 
 /// Runs git; what it printed, when it went well.
-pub(super) fn git(repository: &Path, arguments: &[&str]) -> Option<String> {
+pub(crate) fn git(repository: &Path, arguments: &[&str]) -> Option<String> {
     let run = Command::new("git")
         .args([
             "-c",

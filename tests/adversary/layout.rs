@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 /// Different contents; the first four have the same size.
-pub(super) const VERSIONS: u8 = 7;
+pub(crate) const VERSIONS: u8 = 7;
 
 /// Regular files, below `r` and below `twin`.
 pub(super) const FILES: [&str; 24] = [
@@ -85,7 +85,7 @@ pub(super) const LINKS: [(&str, &str); 5] = [
 ];
 
 /// What a version of a file contains.
-pub(super) fn content(version: u8) -> Vec<u8> {
+pub(crate) fn content(version: u8) -> Vec<u8> {
     match version {
         4 => b"longer than the others, and not by a little\n".to_vec(),
         5 => Vec::new(),
@@ -95,7 +95,7 @@ pub(super) fn content(version: u8) -> Vec<u8> {
 }
 
 /// Builds the whole world, from whatever is there.
-pub(super) fn build(world: &Path) -> io::Result<()> {
+pub(crate) fn build(world: &Path) -> io::Result<()> {
     for root in ["r", "twin"] {
         let root = world.join(root);
         remove(&root)?;
@@ -159,16 +159,16 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
 
 /// One thing that sessions believe something about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) kind: &'static str,
+pub(crate) struct Place {
+    pub(crate) kind: &'static str,
     /// As registered.
-    pub(super) path: String,
+    pub(crate) path: String,
     /// It is more than one path.
-    pub(super) wide: Option<Wide>,
+    pub(crate) wide: Option<Wide>,
 }
 
 impl Place {
-    pub(super) fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         match &self.wide {
             Some(Wide::Tree(filter)) => format!("tree {filter} {}", self.path),
             Some(Wide::Lines(first, lines)) => format!("lines {first}+{lines} {}", self.path),
@@ -177,7 +177,7 @@ impl Place {
     }
 
     /// What the daemon's own look at registration says was seen: nobody knows the digest of a tree.
-    pub(super) fn is_taken_over(&self) -> bool {
+    pub(crate) fn is_taken_over(&self) -> bool {
         matches!(self.wide, Some(Wide::Tree(_) | Wide::Command(_)))
     }
 
@@ -187,7 +187,7 @@ impl Place {
 }
 
 /// Everything that is registered; HEAD last.
-pub(super) fn places(world: &Path) -> Vec<Place> {
+pub(crate) fn places(world: &Path) -> Vec<Place> {
     let place = |kind, path: &str| Place { kind, path: path.to_owned(), wide: None };
     let absolute = |path: &str| world.join("r").join(path).to_string_lossy().into_owned();
     let skipped = ["targets/t3", "late/n", "turn-other/g/h", "lock/Cargo.lock"];

@@ -7,14 +7,15 @@
 //! `STALED_FUZZ_OPS` sets the operations of each mode, `STALED_FUZZ_SEED` repeats a run. Absent on purpose: bind
 //! mounts, network filesystems, and mappings that stay open across an answer.
 
-mod head;
-mod layout;
-mod operations;
+pub(crate) mod head;
+pub(crate) mod layout;
+pub(crate) mod operations;
 mod operator;
-mod oracle;
+pub(crate) mod oracle;
+pub(crate) mod process;
 mod run;
-mod sessions;
-mod trees;
+pub(crate) mod sessions;
+pub(crate) mod trees;
 
 use crate::adversary::run::{About, Run};
 

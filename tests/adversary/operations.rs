@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// One operation. Paths are relative to the world.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum Operation {
+pub(crate) enum Operation {
     /// `open(O_TRUNC)` and write.
     Truncate {
         path: String,
@@ -161,7 +161,7 @@ pub(super) enum Operation {
 
 /// How HEAD moves.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum HeadMove {
+pub(crate) enum HeadMove {
     Branch { branch: String, commit: usize, atomic: bool },
     Symbolic { branch: String },
     Detach { commit: usize },
@@ -179,7 +179,7 @@ impl Operation {
     }
 
     /// A random one.
-    pub(super) fn choose(chance: &mut Rng) -> Self {
+    pub(crate) fn choose(chance: &mut Rng) -> Self {
         match chance.u8(..100) {
             0..40 => of_file(chance),
             40..60 => of_name(chance),

@@ -2,15 +2,17 @@
 
 use super::head;
 use super::layout::Place;
+use super::sessions::Belief;
 use super::trees::{self, Wide};
 use serde_json::Value;
 use staled::world::digest::blake3;
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What stands at a place, or what a session saw there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Content {
+pub(crate) enum Content {
     Bytes(String),
     Nothing,
     /// A folder or a FIFO.
@@ -25,7 +27,7 @@ pub(super) enum Content {
 
 /// What an answer says about one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Claim {
+enum Claim {
     Fresh,
     Stale(String),
     Unknown(String),
@@ -43,17 +45,17 @@ const DOUBTS: [&str; 8] = [
 ];
 
 /// Reads the disk, each place once.
-pub(super) struct Rescan {
+pub(crate) struct Rescan {
     root: PathBuf,
     read: HashMap<String, Content>,
 }
 
 impl Rescan {
-    pub(super) fn of(root: &Path) -> Self {
+    pub(crate) fn of(root: &Path) -> Self {
         Self { root: root.to_owned(), read: HashMap::new() }
     }
 
-    pub(super) fn content(&mut self, place: &Place) -> Content {
+    pub(crate) fn content(&mut self, place: &Place) -> Content {
         let path = self.root.join(&place.path);
         match &place.wide {
             Some(Wide::Command(inputs)) => {
@@ -108,7 +110,7 @@ fn read_head(repository: &Path) -> Content {
 }
 
 /// The claims of a `status` or `decide` answer, by row. Rows that are left out are fresh.
-pub(super) fn claims(answer: &Value) -> HashMap<&str, Claim> {
+fn claims(answer: &Value) -> HashMap<&str, Claim> {
     let rows = answer.get("rows").or_else(|| answer.get("staleness_results"));
     let rows = rows.and_then(Value::as_array).expect("an answer has rows");
     rows.iter().map(|row| (row["result_id"].as_str().expect("a row has an id"), claim(row))).collect()
@@ -125,15 +127,63 @@ fn claim(row: &Value) -> Claim {
 
 /// How a claim compares with the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+enum Verdict {
     True,
     FalseFresh,
     FalseStale,
     Undecided,
 }
 
+/// How all claims of one answer compare with the disk.
+#[derive(Debug, Default)]
+pub(crate) struct Compared {
+    pub(crate) fresh: u64,
+    pub(crate) stale: u64,
+    pub(crate) unknown: u64,
+    /// The first row about which something else is claimed than what stands there.
+    pub(crate) wrong: Option<String>,
+    /// The first row that is unknown for no reason that lasts.
+    pub(crate) undecided: Option<String>,
+}
+
+impl Compared {
+    /// What an answer claims about these beliefs, against the disk. `operator` is the process that may hold files open.
+    pub(crate) fn of(beliefs: &[Belief], answer: &Value, rescan: &mut Rescan, operator: u32) -> Self {
+        let claimed = claims(answer);
+        let mut compared = Self::default();
+        for Belief { place, seen, .. } in beliefs {
+            let id = place.id();
+            let claim = claimed.get(id.as_str()).unwrap_or(&Claim::Fresh);
+            match claim {
+                Claim::Fresh => compared.fresh += 1,
+                Claim::Stale(_) => compared.stale += 1,
+                Claim::Unknown(_) => compared.unknown += 1,
+            }
+            let now = rescan.content(place);
+            let verdict = judge(claim, seen, &now);
+            let told = || format!("{verdict:?}: {id}\n  claimed {claim:?}\n  saw {seen:?}\n  disk {now:?}");
+            match verdict {
+                Verdict::True => {}
+                Verdict::Undecided if is_held(claim, &rescan.root.join(&place.path), operator) => {}
+                Verdict::Undecided => drop(compared.undecided.get_or_insert_with(told)),
+                _ => drop(compared.wrong.get_or_insert_with(told)),
+            }
+        }
+        compared
+    }
+}
+
+/// Whether a live writer is claimed where the operator does hold the file open.
+fn is_held(claim: &Claim, path: &Path, operator: u32) -> bool {
+    let identity = |path: &Path| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    let file = identity(path);
+    let mut open = std::fs::read_dir(format!("/proc/{operator}/fd")).into_iter().flatten();
+    matches!(claim, Claim::Unknown(cause) if cause == "live_writer")
+        && open.any(|held| held.is_ok_and(|held| file.is_some() && identity(&held.path()) == file))
+}
+
 /// Judges one claim: `seen` is what the session saw, `now` what stands there.
-pub(super) fn judge(claim: &Claim, seen: &Content, now: &Content) -> Verdict {
+fn judge(claim: &Claim, seen: &Content, now: &Content) -> Verdict {
     match (claim, seen == now) {
         (Claim::Fresh, true) | (Claim::Stale(_), false) => Verdict::True,
         (Claim::Fresh, false) => Verdict::FalseFresh,

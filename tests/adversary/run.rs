@@ -3,8 +3,8 @@
 use super::head;
 use super::layout::{self, Place};
 use super::operations::Operation;
-use super::operator::{ACK, WORLD};
-use super::oracle::{Claim, Rescan, Verdict, claims, judge};
+use super::oracle::{Compared, Rescan};
+use super::process::Operator;
 use super::sessions::Session;
 use super::trees;
 use crate::harness::{Daemon, PATIENCE, ask};
@@ -13,10 +13,8 @@ use serde_json::{Value, json};
 use staled::client::Client;
 use staled::config::Config;
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const SESSIONS: usize = 4;
@@ -236,46 +234,17 @@ impl Run {
 
     /// Whether every row was decided. `last` says that it must be.
     fn compare(&mut self, session: usize, answer: &Value, rescan: &mut Rescan, last: bool) -> bool {
-        let claimed = claims(answer);
-        let mut decided = true;
-        let mut wrong = None;
+        let operator = self.operator.pid();
+        let compared = Compared::of(&self.sessions[session].beliefs, answer, rescan, operator);
         self.counts.answers += 1;
-        for belief in &self.sessions[session].beliefs {
-            let id = belief.place.id();
-            let claim = claimed.get(id.as_str()).unwrap_or(&Claim::Fresh);
-            match claim {
-                Claim::Fresh => self.counts.fresh += 1,
-                Claim::Stale(_) => self.counts.stale += 1,
-                Claim::Unknown(_) => self.counts.unknown += 1,
-            }
-            let now = rescan.content(&belief.place);
-            match judge(claim, &belief.seen, &now) {
-                Verdict::True => {}
-                Verdict::Undecided if self.is_held(claim, &belief.place) => {}
-                Verdict::Undecided if !last => decided = false,
-                verdict => {
-                    let seen = &belief.seen;
-                    wrong.get_or_insert(format!(
-                        "{verdict:?}: {id}\n  claimed {claim:?}\n  saw {seen:?}\n  disk {now:?}"
-                    ));
-                }
-            }
+        self.counts.fresh += compared.fresh;
+        self.counts.stale += compared.stale;
+        self.counts.unknown += compared.unknown;
+        let undecided = compared.undecided.as_ref().filter(|_| last);
+        if let Some(wrong) = compared.wrong.as_ref().or(undecided) {
+            self.fail(session, wrong, answer);
         }
-        if let Some(wrong) = wrong {
-            self.fail(session, &wrong, answer);
-        }
-        decided
-    }
-
-    /// Whether a live writer is claimed where the operator does hold the file open.
-    fn is_held(&self, claim: &Claim, place: &Place) -> bool {
-        let Claim::Unknown(cause) = claim else { return false };
-        let identity = |path: PathBuf| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
-        let file = identity(self.world.join("r").join(&place.path));
-        let mut open =
-            std::fs::read_dir(format!("/proc/{}/fd", self.operator.child.id())).into_iter().flatten();
-        cause == "live_writer"
-            && open.any(|held| held.is_ok_and(|held| file.is_some() && identity(held.path()) == file))
+        compared.undecided.is_none()
     }
 
     fn fail(&self, session: usize, wrong: &str, answer: &Value) -> ! {
@@ -322,54 +291,4 @@ fn config(about: About) -> Config {
     config.decision.deadline_ms = 10_000;
     config.verify.paranoid = about == About::Trees;
     config
-}
-
-/// The second process.
-struct Operator {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Operator {
-    fn start(world: &std::path::Path) -> Self {
-        let mut child = Command::new(std::env::current_exe().expect("this binary has a path"))
-            .args(["--exact", "adversary::operator::operate", "--nocapture", "--test-threads=1"])
-            .env(WORLD, world)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the operator can be started");
-        let input = child.stdin.take().expect("it is piped");
-        let output = BufReader::new(child.stdout.take().expect("it is piped"));
-        Self { child, input, output }
-    }
-
-    fn send(&mut self, operations: &[Operation]) {
-        for operation in operations {
-            let line = serde_json::to_string(operation).expect("operations are JSON") + "\n";
-            self.input.write_all(line.as_bytes()).expect("the operator listens");
-        }
-    }
-
-    fn acknowledgement(&mut self) -> String {
-        loop {
-            let mut line = String::new();
-            let read = self.output.read_line(&mut line).expect("the operator speaks");
-            assert!(read > 0, "the operator ended");
-            if let Some(outcome) =
-                line.strip_prefix(ACK).or_else(|| line.split_once(ACK).map(|(_, rest)| rest))
-            {
-                return outcome.trim_end().to_owned();
-            }
-        }
-    }
-}
-
-impl Drop for Operator {
-    fn drop(&mut self) {
-        // It is ours alone, and has nothing to lose.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

@@ -11,20 +11,20 @@ use staled::world::digest::blake3;
 use std::path::Path;
 
 /// One belief of one session.
-pub(super) struct Belief {
-    pub(super) place: Place,
-    pub(super) seen: Content,
+pub(crate) struct Belief {
+    pub(crate) place: Place,
+    pub(crate) seen: Content,
     critical: bool,
 }
 
-pub(super) struct Session {
-    pub(super) name: String,
-    pub(super) beliefs: Vec<Belief>,
+pub(crate) struct Session {
+    pub(crate) name: String,
+    pub(crate) beliefs: Vec<Belief>,
 }
 
 impl Session {
     /// Beliefs in most of the places: most in what stands there now, the others in some version.
-    pub(super) fn imagine(
+    pub(crate) fn imagine(
         name: &str,
         places: &[Place],
         rescan: &mut Rescan,
@@ -45,16 +45,24 @@ impl Session {
         Self { name: name.to_owned(), beliefs }
     }
 
-    /// What the daemon's own look stands in for is what it says it is.
     pub(super) fn register(&mut self, client: &mut Client, root: &Path) {
+        let answer = ask(client, "context.register", &self.context(root));
+        self.registered(&answer);
+    }
+
+    /// What is registered.
+    pub(crate) fn context(&self, root: &Path) -> Value {
         let (heads, files): (Vec<_>, Vec<_>) =
             self.beliefs.iter().partition(|belief| belief.place.kind == "git_head");
-        let results: Vec<Value> = files.into_iter().map(|belief| told(belief, "id")).collect();
-        let invariants: Vec<Value> = heads.into_iter().map(|belief| told(belief, "name")).collect();
-        let context = json!({
+        let results: Vec<Value> = files.into_iter().map(|belief| belief.told("id")).collect();
+        let invariants: Vec<Value> = heads.into_iter().map(|belief| belief.told("name")).collect();
+        json!({
             "session": self.name, "root": root, "results": results, "invariants": invariants, "replace": true
-        });
-        let answer = ask(client, "context.register", &context);
+        })
+    }
+
+    /// What the daemon's own look stands in for is what its answer says it is.
+    pub(crate) fn registered(&mut self, answer: &Value) {
         let unsaid = |id: &str| {
             answer["results"]
                 .as_array()
@@ -88,11 +96,15 @@ fn imagined(place: &Place, now: Content, commits: &[String], chance: &mut Rng) -
     }
 }
 
-fn told(belief: &Belief, name: &str) -> Value {
-    let Belief { place, seen, critical } = belief;
-    let mut told = json!({ name: place.id(), "source": place.source(), "critical": critical });
-    if let (false, Content::Bytes(digest) | Content::Commit(Some(digest))) = (place.is_taken_over(), seen) {
-        told["digest"] = json!(digest);
+impl Belief {
+    /// As a client says it; what it goes by is an `id` or a `name`.
+    pub(crate) fn told(&self, name: &str) -> Value {
+        let Self { place, seen, critical } = self;
+        let mut told = json!({ name: place.id(), "source": place.source(), "critical": critical });
+        if let (false, Content::Bytes(digest) | Content::Commit(Some(digest))) = (place.is_taken_over(), seen)
+        {
+            told["digest"] = json!(digest);
+        }
+        told
     }
-    told
 }

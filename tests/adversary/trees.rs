@@ -38,14 +38,15 @@ const FILTERS: [Filter; 5] = [
 
 /// A place that is a tree, or a command over some.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Wide {
+pub(crate) enum Wide {
     Tree(usize),
     Command(Vec<Place>),
     /// Of one file only these: the first, and how many.
     Lines(usize, usize),
 }
 
-fn tree(path: &str, filter: usize) -> Place {
+/// A tree with one of the filters.
+pub(crate) fn tree(path: &str, filter: usize) -> Place {
     Place { kind: "tree", path: path.to_owned(), wide: Some(Wide::Tree(filter)) }
 }
 

@@ -145,7 +145,7 @@ fn whoever_waits_is_told_when_it_can_never_be_served() {
         }
     };
     let journal = state(&place).join("journal");
-    let (mut records, _) = Journal::open(&journal, [0; 16], &mut |_, _| Ok(())).expect("a journal");
+    let (mut records, _) = Journal::open(&journal, [0; 16], &mut |_| Ok(())).expect("a journal");
     records.append(b"{\"pinned\":1}").expect("a record");
     std::fs::set_permissions(state(&place), Permissions::from_mode(0o700)).expect("ours");
     ends_telling("unknown variant");

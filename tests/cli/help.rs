@@ -4,7 +4,7 @@ use super::{staled, unread};
 use crate::harness::Place;
 use std::path::Path;
 
-const COMMANDS: [&[&str]; 20] = [
+const COMMANDS: [&[&str]; 22] = [
     &["serve"],
     &["register"],
     &["record"],
@@ -14,6 +14,8 @@ const COMMANDS: [&[&str]; 20] = [
     &["why"],
     &["check"],
     &["doctor"],
+    &["export"],
+    &["import-state"],
     &["log"],
     &["log", "verify"],
     &["log", "replay"],

@@ -21,7 +21,7 @@ fn begun(place: &Place) -> PathBuf {
 }
 
 fn append(journal: &PathBuf, record: &str) {
-    let (mut journal, _) = Journal::open(journal, [0; 16], &mut |_, _| Ok(())).unwrap();
+    let (mut journal, _) = Journal::open(journal, [0; 16], &mut |_| Ok(())).unwrap();
     journal.append(record.as_bytes()).unwrap();
 }
 

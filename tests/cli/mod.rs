@@ -7,8 +7,10 @@ mod confine;
 mod crowd;
 mod decide;
 mod doctor;
+mod export;
 mod help;
 mod impasse;
+mod journald;
 mod metrics;
 mod offline;
 #[cfg(debug_assertions)]
@@ -18,6 +20,7 @@ mod replay;
 mod rescan;
 mod secrets;
 pub(crate) mod serve;
+mod trace;
 mod watch;
 
 use crate::harness::Place;
@@ -28,7 +31,7 @@ use std::process::{Command, Stdio};
 
 /// What a run left behind.
 #[derive(Debug)]
-struct Run {
+pub(crate) struct Run {
     code: i32,
     out: String,
     err: String,
@@ -40,7 +43,7 @@ impl Run {
         self.ends(0)
     }
 
-    fn ends(self, code: i32) -> Self {
+    pub(crate) fn ends(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self:?}");
         self
     }
@@ -52,7 +55,7 @@ impl Run {
     }
 
     /// It failed with this code, said this, and gave no data.
-    fn fails(&self, code: i32, saying: &str) {
+    pub(crate) fn fails(&self, code: i32, saying: &str) {
         assert_eq!(self.code, code, "{self:?}");
         assert!(self.err.contains(saying), "{saying:?} is not in {self:?}");
         assert_eq!(self.out, "", "data of a failure");
@@ -68,7 +71,7 @@ fn program(place: &Place) -> Command {
 }
 
 /// Runs it to its end.
-fn staled(place: &Place, socket: &Path, args: &[&str]) -> Run {
+pub(crate) fn staled(place: &Place, socket: &Path, args: &[&str]) -> Run {
     feed(place, socket, args, "")
 }
 

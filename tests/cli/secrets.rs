@@ -1,5 +1,6 @@
 //! Not one byte of what is private, or of what sources hold, is in anything that the daemon leaves behind.
 
+use super::journald::{self, Listening, stream_of};
 use super::serve::{Serving, state};
 use crate::daemon::files_below;
 use crate::fuzz::corpus;
@@ -37,12 +38,47 @@ fn nothing_private_and_no_content_is_left_anywhere() {
     daemon.signal(Signal::TERM);
     assert_eq!(daemon.ends(), 0);
     nothing_is_left(&place, &daemon);
-    let again = Serving::start(&place, &["--config", &config]);
-    for (method, params) in corpus::requests(&place, &report) {
+    assert!(daemon.said().contains("TRACE") || daemon.said().contains("DEBUG"), "nothing is traced");
+    nothing_is_told_the_journal(&place, &config, &report);
+}
+
+/// The same of a daemon whose log systemd keeps.
+fn nothing_is_told_the_journal(place: &Place, config: &str, report: &Value) {
+    let journal = Listening::start(place);
+    let (stream, socket) = (stream_of(place), journald::socket(place));
+    let variables = [("JOURNAL_STREAM", &*stream), ("STALED_JOURNAL_SOCKET", &*socket)];
+    let again = Serving::start_under(place, &["--config", config], &variables);
+    for (method, params) in corpus::requests(place, report) {
         let _ = ask(&again, method, &params);
+        for private in private_ids() {
+            say_privately(&again, method, &params, &private);
+        }
     }
-    nothing_is_left(&place, &again);
-    assert!(again.said().contains("TRACE") || again.said().contains("DEBUG"), "nothing is traced");
+    say(&again, "{\"jsonrpc\":\"2.0\",\"id\":\"last\",\"method\":\"hello\"}\n");
+    journal.entry(&[("STALED_ID", "last")]);
+    nothing_is_left(place, &again);
+    nothing_is_in("the journal", &journal.told());
+}
+
+/// Ids of requests with something private in them: as it is, and as JSON may write it.
+fn private_ids() -> [String; 3] {
+    [
+        format!("\"<private>{PRIVATE}</private>\""),
+        format!("\"a\\u003cPrivate>{PRIVATE}\""),
+        format!("\"{}<private >{PRIVATE}\"", "long".repeat(8)),
+    ]
+}
+
+fn say_privately(daemon: &Serving, method: &str, params: &Value, id: &str) {
+    say(
+        daemon,
+        &format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n"),
+    );
+    let mut params = params.clone();
+    if let Some(session) = params.get_mut("session") {
+        *session = format!("s<private>{PRIVATE}").into();
+    }
+    say(daemon, &format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":{params}}}\n"));
 }
 
 /// Asks everything as it is meant to be, then once for each string that it has, with something private in its place.
@@ -57,6 +93,9 @@ fn tell_everything(place: &Place, daemon: &Serving) -> Value {
     }
     let mut spoiled = 0;
     for (method, params) in corpus::requests(place, &report) {
+        for private in private_ids() {
+            say_privately(daemon, method, &params, &private);
+        }
         let mut strings = Vec::new();
         find_strings(&params, String::new(), &mut strings);
         for pointer in strings {
@@ -153,16 +192,18 @@ fn nothing_is_left(place: &Place, daemon: &Serving) {
     let holds = |bytes: &[u8], text: &[u8]| bytes.windows(text.len()).any(|part| part == text);
     assert!(places.iter().any(|(_, bytes)| holds(bytes, b"claude-code")), "what is kept is found");
     for (name, bytes) in &places {
-        for secret in [PRIVATE, CONTENT] {
-            for form in forms(secret) {
-                let at = bytes.windows(form.len()).position(|part| part == form.as_bytes());
-                let around = at.map(|at| {
-                    let (from, to) = (at.saturating_sub(200), (at + 100).min(bytes.len()));
-                    bytes[from..to].escape_ascii().to_string()
-                });
-                assert_eq!(around, None, "{form:?} is in {name}");
-            }
-        }
+        nothing_is_in(name, bytes);
+    }
+}
+
+fn nothing_is_in(name: &str, bytes: &[u8]) {
+    for form in [PRIVATE, CONTENT].into_iter().flat_map(forms) {
+        let at = bytes.windows(form.len()).position(|part| part == form.as_bytes());
+        let around = at.map(|at| {
+            let (from, to) = (at.saturating_sub(200), (at + 100).min(bytes.len()));
+            bytes[from..to].escape_ascii().to_string()
+        });
+        assert_eq!(around, None, "{form:?} is in {name}");
     }
 }
 

@@ -55,7 +55,7 @@ impl Serving {
         serving
     }
 
-    pub(super) fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
@@ -74,12 +74,12 @@ impl Serving {
     }
 }
 
-pub(super) fn state(place: &Place) -> PathBuf {
+pub(crate) fn state(place: &Place) -> PathBuf {
     place.home.join("state")
 }
 
 /// A `serve` that is expected to fail, and is not waited for if it serves.
-fn refused(place: &Place, args: &[&str]) -> Run {
+pub(crate) fn refused(place: &Place, args: &[&str]) -> Run {
     let mut command = program(place);
     command.arg("serve").args(args);
     refused_by(command)

@@ -3,16 +3,13 @@
 //! `STALED_POINTS` is the number of crash points, 60 unless it says otherwise; they are spread over the whole life of a
 //! daemon, from its first write to the last of its shutdown.
 
-use crate::harness::{Daemon, PATIENCE, Place, ask, digest, file, wait_until};
-use rustix::process::{Pid, Signal, kill_process};
+use super::traced::{Traced, say};
+use crate::harness::{Daemon, Place, ask, digest, file, wait_until};
 use serde_json::{Value, json};
 use staled::client::{Client, ClientError};
 use staled::daemon::Folders;
 use staled::store::decision_log::{Outcome, Receipt, verify_files};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Instant;
 
 /// The calls by which something gets onto a disk, or a name of it changes.
 const CALLS: &str = "write,pwrite64,fsync,fdatasync,sync_file_range,ftruncate,rename,renameat,renameat2,link,linkat,\
@@ -21,80 +18,16 @@ const CALLS: &str = "write,pwrite64,fsync,fdatasync,sync_file_range,ftruncate,re
 /// About as many calls as the busiest thread of the daemon makes in the script.
 const CALLS_MAX: usize = 80;
 
-struct Traced {
-    strace: Child,
-    pid_file: PathBuf,
-}
-
-impl Traced {
-    /// `None` (said once) where there is no strace, or it may not trace.
-    fn start(place: &Place, inject: &[String]) -> Option<Self> {
-        let folders = Folders::below(&place.home);
-        let config = place.home.with_file_name("config.toml");
-        // Rotation is part of the life.
-        std::fs::write(&config, "[log]\nfile_bytes_max = 4096\n").expect("a file");
-        let mut command = Command::new("strace");
-        command.args(["-f", "-qq", "-o", "/dev/null"]).args(inject).arg(env!("CARGO_BIN_EXE_staled"));
-        command.arg("serve").arg("--state").arg(&folders.state).arg("--runtime").arg(&folders.runtime);
-        command.arg("--config").arg(config).current_dir(&place.root);
-        command
-            .env_clear()
-            .env("HOME", &place.home)
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        match command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
-            Ok(strace) => Some(Self { strace, pid_file: folders.runtime.join("staled.pid") }),
-            Err(error) => {
-                say(&format!(
-                    "skipped: strace does not run ({error}), so the daemon is not killed at its calls"
-                ));
-                None
-            }
-        }
-    }
-
-    /// A client, or none when the daemon is gone before it serves.
-    fn client(&mut self, socket: &Path) -> Option<Client> {
-        let begun = Instant::now();
-        loop {
-            if let Ok(client) = Client::connect(socket) {
-                return Some(client);
-            }
-            if self.strace.try_wait().expect("a child").is_some() {
-                return None;
-            }
-            assert!(begun.elapsed() < PATIENCE, "it neither serves nor ends");
-            std::thread::sleep(std::time::Duration::from_millis(2));
-        }
-    }
-}
-
-impl Drop for Traced {
-    fn drop(&mut self) {
-        if self.strace.try_wait().is_ok_and(|ended| ended.is_some()) {
-            return;
-        }
-        // The end of strace is not the end of what it traces.
-        let pid = std::fs::read_to_string(&self.pid_file).ok().and_then(|pid| pid.trim().parse().ok());
-        if let Some(pid) = pid.and_then(Pid::from_raw) {
-            let _ = kill_process(pid, Signal::KILL);
-        }
-        let _ = self.strace.kill();
-        let _ = self.strace.wait();
-    }
-}
-
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn say(text: &str) {
-    eprintln!("{text}");
-}
+/// Rotation and compaction are part of the life.
+pub(super) const BUSY: &str = "[log]\nfile_bytes_max = 4096\n[journal]\ncompact_bytes = 4096\n";
 
 /// What was answered: sessions with what each file was seen as, and the receipts of decisions. `open` is the session whose
 /// last request was not answered, and may be either way.
 #[derive(Default)]
-struct Answered {
-    sessions: BTreeMap<String, BTreeMap<String, &'static str>>,
+pub(super) struct Answered {
+    pub(super) sessions: BTreeMap<String, BTreeMap<String, &'static str>>,
     receipts: Vec<Receipt>,
-    open: Option<String>,
+    pub(super) open: Option<String>,
 }
 
 /// One life: registrations, acknowledgements, drops and decisions, and a shutdown at its end. True when it got so far.
@@ -132,7 +65,7 @@ fn live(place: &Place, client: &mut Client, answered: &mut Answered) -> bool {
     client.ask("shutdown", &json!({})).is_ok()
 }
 
-fn assert_kept(place: &Place, answered: &Answered, point: &str) {
+pub(super) fn assert_kept(place: &Place, answered: &Answered, point: &str) {
     let daemon = Daemon::start(&place.home);
     let client = &mut daemon.client();
     for (name, seen) in answered.sessions.iter().filter(|(name, _)| answered.open.as_ref() != Some(name)) {
@@ -170,13 +103,13 @@ fn a_daemon_killed_at_any_call_has_kept_what_it_answered() {
         let place = Place::new();
         ["a", "b"].iter().for_each(|name| place.write(name, "1"));
         let inject = [format!("-etrace={CALLS}"), format!("-einject={CALLS}:signal=SIGKILL:when={at}")];
-        let Some(mut traced) = Traced::start(&place, &inject) else { return };
+        let Some(mut traced) = Traced::start(&place, BUSY, &inject) else { return };
         let mut answered = Answered::default();
         let whole = traced
             .client(&Folders::below(&place.home).socket)
             .is_some_and(|mut client| live(&place, &mut client, &mut answered));
-        wait_until("it is gone", || traced.strace.try_wait().expect("a child").is_some());
-        let died = traced.strace.wait().expect("a status").code() != Some(0);
+        wait_until("it is gone", || traced.has_ended());
+        let died = traced.ended().and_then(|status| status.code()) != Some(0);
         killed += usize::from(died);
         if point % 2 == 1 {
             // Everything has to be in the journal; the index alone could hide what is not.
@@ -201,7 +134,7 @@ fn a_journal_that_could_not_be_synced_goes_on_in_a_new_segment() {
     let trace = ["-etrace=fdatasync".to_owned(), "-P".to_owned(), segment.display().to_string()];
     // The first is the start's own, on another thread; then one for each registration.
     let inject = ["-einject=fdatasync:error=EIO:when=3".to_owned()];
-    let Some(mut traced) = Traced::start(&place, &[&trace[..], &inject[..]].concat()) else { return };
+    let Some(mut traced) = Traced::start(&place, "", &[&trace[..], &inject[..]].concat()) else { return };
     let mut client = traced.client(&folders.socket).expect("it serves");
     let (mut kept, mut refused) = (Vec::new(), 0);
     for number in 0..8 {
@@ -229,7 +162,7 @@ fn a_journal_that_could_not_be_synced_goes_on_in_a_new_segment() {
     assert_eq!(health["problems"], json!([]), "{health}");
     assert_eq!(health["gaps"], 1, "everything was looked at again: {health}");
     client.ask("shutdown", &json!({})).expect("an answer");
-    wait_until("it is gone", || traced.strace.try_wait().expect("a child").is_some());
+    wait_until("it is gone", || traced.has_ended());
     let segments = std::fs::read_dir(folders.state.join("journal")).expect("a folder").count();
     assert_eq!(segments, 2);
     let daemon = Daemon::start(&place.home);

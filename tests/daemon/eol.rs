@@ -99,6 +99,27 @@ fn an_acknowledged_write_is_what_counts_from_then_on() {
     assert_eq!((cause(&report, "a"), eol_only(&report, "a")), ("content".to_owned(), false), "{report:#}");
 }
 
+#[test]
+fn what_was_there_is_known_to_an_index_that_is_made_again() {
+    let place = Place::new();
+    place.write("a", "a\r\n");
+    place.write("b", "b\r\n");
+    let daemon = Daemon::start(&place.home);
+    let unsaid = json!({ "id": "b", "source": { "kind": "file", "path": "b" } });
+    let told = json!({ "id": "a", "source": { "kind": "file", "path": "a" }, "digest": format!("sha256:{}", sha256("a\r\n")) });
+    register(&daemon, &place, "s", &json!([told, unsaid]));
+    assert_eq!(decide(&daemon, "s")["transition"], "resume");
+    let state = daemon.folders.state.clone();
+    daemon.stop();
+    std::fs::remove_dir_all(state.join("index")).unwrap();
+    place.write("a", "a\n");
+    place.write("b", "b\n");
+    let report = decide(&Daemon::start(&place.home), "s");
+    for id in ["a", "b"] {
+        assert_eq!((cause(&report, id), eol_only(&report, id)), ("content".to_owned(), true), "{report:#}");
+    }
+}
+
 fn sha256(text: &str) -> String {
     use sha2::Digest as _;
     let digest = sha2::Sha256::digest(text.as_bytes());

@@ -141,6 +141,13 @@ fn a_file_that_ends_in_a_line_feed_has_one_more_line() {
     };
     // An empty line is not no line; where nothing was said, that there was none is what was seen.
     assert_eq!(causes(&report), ["fresh", "fresh", "born_stale", "fresh"], "{report:#}");
+    // An index that is made again knows it too, without having looked then.
+    let state = daemon.folders.state.clone();
+    daemon.stop();
+    fs::remove_dir_all(state.join("index")).unwrap();
+    let daemon = Daemon::start(&place.home);
+    let report = decide(&daemon, "s");
+    assert_eq!(causes(&report), ["fresh", "fresh", "born_stale", "fresh"], "{report:#}");
     put(&place.root, "a\nb");
     let report = decide(&daemon, "s");
     assert_eq!(causes(&report)[..2], ["content", "content"], "{report:#}");

@@ -32,7 +32,7 @@ fn a_good_file_counts_and_a_bad_one_is_refused() {
     std::fs::write(&file, text).expect("a file");
     // Asked twice: what is compared is what the daemon was started with, not what it read last.
     for _ in 0..2 {
-        let kept = json!(["verify.threads", "log.level"]);
+        let kept = json!(["verify.threads"]);
         assert_eq!(ask(client, "reload", &json!({})), json!({ "reloaded": true, "at_next_start": kept }));
     }
     assert_eq!(decide(client), "scratchpad_over_budget");

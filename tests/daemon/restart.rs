@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use staled::config::Config;
 use staled::daemon::{self, Command, Fatal, FolderError, Folders, Start};
 use staled::store::decision_log::{Outcome, verify};
+use staled::store::export::{export, import};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ fn files_of(folder: &Path) -> Vec<PathBuf> {
 const MISHAPS: &[(&str, Mishap, bool)] = &[
     ("nothing", |_| (), false),
     ("the index is gone", |state| fs::remove_dir_all(state.join("index")).expect("a folder"), false),
+    ("it was exported, and imported into an empty state", moved_to_another_state, false),
     (
         "the index is garbage",
         |state| {
@@ -61,6 +63,17 @@ const MISHAPS: &[(&str, Mishap, bool)] = &[
         true,
     ),
 ];
+
+fn moved_to_another_state(state: &Path) {
+    let mut lines = Vec::new();
+    let exported = export(state, &mut lines).expect("it can be read");
+    fs::remove_dir_all(state.join("journal")).expect("a folder");
+    let imported = import(state, &mut lines.as_slice(), [9; 16]).expect("it is whole");
+    assert_eq!(imported, exported);
+    let mut again = Vec::new();
+    export(state, &mut again).expect("it can be read");
+    assert_eq!(String::from_utf8(again), String::from_utf8(lines));
+}
 
 /// One session for each thing that can be acknowledged.
 fn acknowledge_everything(place: &Place, daemon: &Daemon) -> Vec<&'static str> {
@@ -301,7 +314,7 @@ fn what_happened_while_nobody_looked_is_seen() {
 /// A registration that was journaled and never answered: what is on disk by now is not what the agent saw then.
 #[test]
 fn a_baseline_that_was_never_taken_is_not_taken_later() {
-    use staled::store::journal::Journal;
+    use staled::store::journal::{Journal, Piece};
     use staled::store::record::Record;
     let place = Place::new();
     place.write("a", "1");
@@ -310,8 +323,10 @@ fn a_baseline_that_was_never_taken_is_not_taken_later() {
     daemon.stop();
     let folder = place.home.join("state/journal");
     let mut last = Vec::new();
-    let mut keep = |_, payload: &[u8]| {
-        if payload.starts_with(b"{\"told\"") {
+    let mut keep = |piece: Piece<'_>| {
+        if let Piece::Record(_, payload) = piece
+            && payload.starts_with(b"{\"told\"")
+        {
             last = payload.to_vec();
         }
         Ok(())

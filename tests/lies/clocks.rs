@@ -94,3 +94,59 @@ fn everything_may_change_while_the_daemon_is_down() {
         assert_eq!(cause(&report, name), word, "{name}");
     }
 }
+
+/// Times before there were any, and times that do not fit in 64 bits of nanoseconds.
+#[test]
+fn what_rests_on_files_of_impossible_times_is_judged_by_their_bytes() {
+    let times = [
+        ("1960", SystemTime::UNIX_EPOCH - 3_653 * DAY),
+        ("1970", SystemTime::UNIX_EPOCH),
+        ("2242", SystemTime::UNIX_EPOCH + 99_500 * DAY),
+        ("2400", SystemTime::UNIX_EPOCH + 157_100 * DAY),
+    ];
+    for (when, time) in times {
+        let place = Place::new();
+        let write = |text: &str| {
+            for path in ["d/x", "d/e/y", "f", "Cargo.lock"] {
+                place.write(path, text);
+                set_mtime(&place.root.join(path), time);
+            }
+        };
+        write("one\nend\n");
+        let tree = json!({ "kind": "tree", "path": "d" });
+        let lines = json!({ "kind": "file", "path": "f", "range": { "start_line": 1, "lines": 1 } });
+        let sources = json!([
+            tree, lines,
+            { "kind": "lockfile", "path": "Cargo.lock" },
+            { "kind": "command", "command": "make", "inputs": [tree, lines] },
+        ]);
+        let ids = ["tree", "lines", "lockfile", "command"];
+        let results: Vec<Value> = ids
+            .iter()
+            .zip(sources.as_array().expect("a list"))
+            .map(|(id, source)| json!({ "id": id, "source": source, "critical": false }))
+            .collect();
+        let assert_all = |daemon: &Daemon, word: &str, story: &str| {
+            let report = decide(daemon, "s");
+            for id in ids {
+                let fresh = cause(&report, id) == "fresh";
+                assert_eq!(fresh, word == "fresh", "{id}, {story}, of {when}: {report}");
+            }
+        };
+        let mut daemon = Daemon::start(&place.home);
+        register(&daemon, &place, "s", &json!(results));
+        for story in ["watched", "watched again", "while down"] {
+            assert_all(&daemon, "fresh", story);
+            if story == "while down" {
+                daemon.stop();
+                write("two\nend\n");
+                daemon = Daemon::start(&place.home);
+            } else {
+                write("two\nend\n");
+            }
+            assert_all(&daemon, "stale", story);
+            write("one\nend\n");
+        }
+        assert_all(&daemon, "fresh", "at the end");
+    }
+}

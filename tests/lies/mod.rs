@@ -2,10 +2,13 @@
 //! limits that are reached. None of them may make the daemon say fresh about what is not.
 
 mod clocks;
+mod jumps;
+mod kinds;
 mod limits;
 mod mounts;
 mod renames;
 mod silent;
+mod stopped;
 mod writers;
 
 use std::io::{BufRead, BufReader, Write};

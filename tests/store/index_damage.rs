@@ -40,7 +40,14 @@ pub(super) fn fill(place: &Place, daemon: &Daemon) {
 fn open(state: &Path, trial: usize) -> store::Opened {
     let stamp = format!("trial-{trial}");
     store::open(
-        &Opening { state, new_id: [9; 16], epoch: "epoch", stamp: &stamp, distrust: None },
+        &Opening {
+            state,
+            new_id: [9; 16],
+            epoch: "epoch",
+            stamp: &stamp,
+            distrust: None,
+            compact_bytes: u64::MAX,
+        },
         &Died::default(),
     )
     .unwrap()

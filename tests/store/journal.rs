@@ -1,7 +1,7 @@
 //! The journal against crashes, cuts, flips and a full disk.
 
 use super::{SmallDisk, names};
-use staled::store::journal::{Journal, JournalError, Opened, PAYLOAD_MAX, SEGMENT_BYTES_MAX, peek_id};
+use staled::store::journal::{Journal, JournalError, Opened, PAYLOAD_MAX, Piece, SEGMENT_BYTES_MAX, peek_id};
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -16,7 +16,8 @@ type Records = Vec<(u64, Vec<u8>)>;
 
 fn open(dir: &Path) -> Result<(Journal, Opened, Records), JournalError> {
     let mut records = Vec::new();
-    let (journal, opened) = Journal::open(dir, OTHER_ID, &mut |seq, payload| {
+    let (journal, opened) = Journal::open(dir, OTHER_ID, &mut |piece| {
+        let Piece::Record(seq, payload) = piece else { panic!("nothing was compacted") };
         records.push((seq, payload.to_vec()));
         Ok(())
     })?;
@@ -29,7 +30,7 @@ fn payload(seq: u64) -> Vec<u8> {
 
 /// A new journal whose records are `payload(1)..=payload(count)`, rolled before each seq in `rolls`.
 fn journal_of(dir: &Path, count: u64, rolls: &[u64]) -> Journal {
-    let (mut journal, opened) = Journal::open(dir, ID, &mut |_, _| Ok(())).unwrap();
+    let (mut journal, opened) = Journal::open(dir, ID, &mut |_| Ok(())).unwrap();
     assert_eq!(opened, Opened { id: ID, last_seq: 0, torn: None, damage: None, in_doubt: false });
     for seq in 1..=count {
         if rolls.contains(&seq) {
@@ -312,8 +313,8 @@ fn what_a_crash_left_of_a_new_segment_is_removed_and_strangers_are_left_alone() 
 fn a_reader_that_refuses_a_record_stops_the_replay() {
     let dir = tempfile::tempdir().unwrap();
     drop(journal_of(dir.path(), 3, &[]));
-    let opened = Journal::open(dir.path(), ID, &mut |seq, _| match seq {
-        2 => Err("no such kind".into()),
+    let opened = Journal::open(dir.path(), ID, &mut |piece| match piece {
+        Piece::Record(2, _) => Err("no such kind".into()),
         _ => Ok(()),
     });
     let error = opened.unwrap_err();
@@ -335,8 +336,8 @@ fn a_full_segment_is_followed_by_the_next() {
     assert_eq!((journal.first_seq(), journal.last_seq()), (3, 3));
     drop(journal);
     let mut seen = 0;
-    Journal::open(dir.path(), ID, &mut |_, payload| {
-        assert!(payload == big);
+    Journal::open(dir.path(), ID, &mut |piece| {
+        assert!(matches!(piece, Piece::Record(_, payload) if payload == big));
         seen += 1;
         Ok(())
     })

@@ -5,9 +5,10 @@
 
 use super::index_damage::{Files, fill, read, told, write_back};
 use super::say;
-use crate::harness::{Daemon, Place, file};
+use crate::harness::{Daemon, Place, file, wait_until};
 use serde_json::{Value, json};
-use staled::store::journal::{Journal, peek_id};
+use staled::config::Config;
+use staled::store::journal::{Journal, Piece, peek_id};
 use staled::store::{self, Opening};
 use staled::world::dart::Died;
 use std::collections::BTreeMap;
@@ -30,7 +31,14 @@ struct Stand {
 fn open(state: &Path, trial: usize) -> store::Opened {
     let stamp = format!("trial-{trial}");
     store::open(
-        &Opening { state, new_id: [9; 16], epoch: "epoch", stamp: &stamp, distrust: None },
+        &Opening {
+            state,
+            new_id: [9; 16],
+            epoch: "epoch",
+            stamp: &stamp,
+            distrust: None,
+            compact_bytes: u64::MAX,
+        },
         &Died::default(),
     )
     .unwrap()
@@ -47,13 +55,14 @@ fn session_of(payload: &[u8]) -> String {
 fn in_segments(folder: &Path, random: &mut fastrand::Rng) -> Vec<Stand> {
     let id = peek_id(folder).unwrap().unwrap();
     let mut payloads = Vec::new();
-    let mut keep = |_, payload: &[u8]| {
+    let mut keep = |piece: Piece<'_>| {
+        let Piece::Record(_, payload) = piece else { panic!("nothing was compacted") };
         payloads.push(payload.to_vec());
         Ok(())
     };
     drop(Journal::open(folder, id, &mut keep).unwrap());
     fs::remove_dir_all(folder).unwrap();
-    let (mut journal, _) = Journal::open(folder, id, &mut |_, _| Ok(())).unwrap();
+    let (mut journal, _) = Journal::open(folder, id, &mut |_| Ok(())).unwrap();
     let mut end = HEADER_LEN;
     let mut stands = Vec::new();
     for payload in payloads {
@@ -69,12 +78,48 @@ fn in_segments(folder: &Path, random: &mut fastrand::Rng) -> Vec<Stand> {
     stands
 }
 
+/// Where everything of a compacted journal stands, in a snapshot and the segments behind it.
+fn stands_of(folder: &Path) -> Vec<Stand> {
+    let (mut stands, mut end) = (Vec::new(), HEADER_LEN);
+    let mut file = PathBuf::new();
+    let mut take = |piece: Piece<'_>| {
+        let payload = match piece {
+            Piece::Snapshot { last_seq } => {
+                file = folder.join(format!("{last_seq:020}.snap"));
+                return Ok(());
+            }
+            Piece::Kept(payload) => payload,
+            Piece::Record(seq, payload) => {
+                let segment = folder.join(format!("{seq:020}.seg"));
+                if segment.exists() {
+                    // Without its last bytes a snapshot is not whole, and nothing behind it counts.
+                    let mark = std::mem::replace(&mut file, segment);
+                    if mark.extension().is_some_and(|extension| extension == "snap") {
+                        let end = end + RECORD_HEAD_LEN;
+                        stands.push(Stand { segment: mark, end, session: String::new() });
+                    }
+                    end = HEADER_LEN;
+                }
+                payload
+            }
+        };
+        end += RECORD_HEAD_LEN + payload.len();
+        stands.push(Stand { segment: file.clone(), end, session: session_of(payload) });
+        Ok(())
+    };
+    let id = peek_id(folder).unwrap().unwrap();
+    drop(Journal::open(folder, id, &mut take).unwrap());
+    stands
+}
+
 /// How many records stand before the first byte that is not what was written.
 fn sound(stands: &[Stand], before: &Files) -> usize {
     let differs = |segment: &PathBuf| {
         let (was, is) = (&before[segment], fs::read(segment).unwrap_or_default());
         let differs = was.iter().zip(&is).position(|(was, is)| was != is);
-        differs.unwrap_or(was.len().min(is.len()))
+        let behind_its_end =
+            is.len() > was.len() && segment.extension().is_some_and(|ending| ending == "snap");
+        differs.unwrap_or(was.len().min(is.len()) - usize::from(behind_its_end))
     };
     stands.iter().position(|stand| stand.end > differs(&stand.segment)).unwrap_or(stands.len())
 }
@@ -146,15 +191,37 @@ fn check(truth: &Told, after: &Told, stands: &[Stand], kept: usize, again: &str)
 
 #[test]
 fn a_damaged_journal_opens_and_believes_nothing_that_it_may_have_lost() {
-    let trials: usize = std::env::var("STALED_TRIALS").map_or(60, |text| text.parse().expect("a number"));
     let place = Place::new();
     let daemon = Daemon::start(&place.home);
     fill(&place, &daemon);
     daemon.stop();
+    damage_again_and_again(&place, &|folder, random| in_segments(folder, random));
+}
+
+#[test]
+fn a_compacted_journal_that_is_damaged_opens_and_believes_nothing_that_it_may_have_lost() {
+    let place = Place::new();
+    let mut config = Config::default();
+    config.journal.compact_bytes = 40_000;
+    let daemon = Daemon::start_with(&place.home, config);
+    fill(&place, &daemon);
+    wait_until("it is compacted", || {
+        let status = daemon.ask("status", &json!({}));
+        status["compacting"] == false && status["compactions"].as_u64() > Some(0)
+    });
+    daemon.stop();
+    let stands = stands_of(&place.home.join("state/journal"));
+    let of_snapshot = stands.iter().position(|stand| stand.session.is_empty()).unwrap();
+    assert!(of_snapshot > 2 && stands.len() - of_snapshot > 2, "{of_snapshot} of {} are kept", stands.len());
+    damage_again_and_again(&place, &|folder, _| stands_of(folder));
+}
+
+fn damage_again_and_again(place: &Place, stands: &dyn Fn(&Path, &mut fastrand::Rng) -> Vec<Stand>) {
+    let trials: usize = std::env::var("STALED_TRIALS").map_or(60, |text| text.parse().expect("a number"));
     let state = place.home.join("state");
     let seed = std::env::var("STALED_SEED").map_or_else(|_| fastrand::u64(..), |text| text.parse().unwrap());
     let mut random = fastrand::Rng::with_seed(seed);
-    let stands = in_segments(&state.join("journal"), &mut random);
+    let stands = stands(&state.join("journal"), &mut random);
     let truth = told(&open(&state, 0).index);
     let mut files = Files::new();
     read(&state.join("index"), &mut files);

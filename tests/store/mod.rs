@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod compaction;
 mod decision_log;
 mod index_damage;
 mod edits;

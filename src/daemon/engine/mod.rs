@@ -9,6 +9,7 @@ mod journaling;
 pub(super) mod keeping;
 mod pushing;
 mod scrubbing;
+mod taken;
 mod vigil;
 mod waiting;
 
@@ -34,6 +35,7 @@ use scrubbing::Scrub;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use taken::traced;
 use tokio::sync::{Notify, mpsc};
 use waiting::{Flight, Waiter};
 
@@ -104,6 +106,8 @@ pub(super) struct Health {
     pub(super) last_gap: Option<String>,
     /// Changes that the scrub found and no event had announced.
     pub(super) missed_events: u64,
+    /// How often the journal was compacted.
+    pub(super) compactions: u64,
     /// How often the scrub has begun again from the first source.
     pub(super) scrub_passes: u64,
     /// Why nothing can be seen at the moment.
@@ -190,13 +194,24 @@ impl Engine {
         if let Some(thread) = self.deaths.first() {
             return Err(Failure::Died(thread.to_owned()));
         }
-        self.absorb(&batch)?;
+        traced(&batch, || self.absorb(&batch))?;
+        self.heed_the_log()?;
         self.land(&batch);
         self.drain_inbox();
         self.launch();
         self.release();
         self.expire()?;
+        self.tend_journal();
         Ok(self.tend_trees()?)
+    }
+
+    /// A disk that lost what was written to the decision log may have lost what was read from it, so everything is looked
+    /// at again.
+    fn heed_the_log(&mut self) -> Result<(), StorageError> {
+        match self.log.sync_lost() {
+            Some(error) => self.begin_epoch(&format!("the decision log could not be synced: {error}")),
+            None => Ok(()),
+        }
     }
 
     /// Has the folders looked at that are due, and forgets those that no tree has any more.
@@ -236,13 +251,16 @@ impl Engine {
         }
     }
 
-    fn absorb(&mut self, batch: &Batch) -> Result<(), StorageError> {
+    /// Returns how many sources became suspect by its marks; by a gap all of them do.
+    fn absorb(&mut self, batch: &Batch) -> Result<usize, StorageError> {
+        let mut touched = 0;
         if let Some(why) = &batch.gap {
             self.begin_epoch(why)?;
         }
         if !batch.moved.is_empty() {
             let moved = batch.moved.iter().map(|(&source, &depth)| (source, depth));
             let checks = self.index.touch(moved)?;
+            touched = checks.len();
             self.world.verify(checks, false);
         }
         if !batch.stirred.is_empty() {
@@ -269,7 +287,7 @@ impl Engine {
             self.push_changes(&outcome.changed, at)?;
             self.keep_proofs(&outcome.changed)?;
         }
-        Ok(())
+        Ok(touched)
     }
 
     /// What was born stale and then was what the agent saw is judged otherwise from then on. Only the journal tells
@@ -377,6 +395,9 @@ impl Engine {
             )
         }));
         problems.extend(self.log.failed());
+        problems.extend(self.ledger.not_compacted().map(|why| {
+            format!("the journal grows, for it could not be compacted ({why}); that is tried again")
+        }));
         problems.extend(self.ledger.failed().map(|why| {
             format!("the journal takes nothing ({why}), so nothing is decided; it is begun anew with the next question")
         }));

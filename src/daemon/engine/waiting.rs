@@ -196,6 +196,7 @@ impl Engine {
         // A cookie that could not be made is tried again soon.
         let again = (self.flight.is_none() && !self.queued.is_empty())
             .then(|| Instant::now() + Duration::from_millis(20));
-        deadlines.chain(cookie).chain(again).chain(self.retry_at).chain(self.scrub.at).min()
+        let compaction = self.ledger.compaction_due();
+        deadlines.chain(cookie).chain(again).chain(self.retry_at).chain(self.scrub.at).chain(compaction).min()
     }
 }

@@ -8,6 +8,7 @@ mod metrics;
 mod refute;
 mod register;
 mod sessions;
+mod span;
 mod status;
 mod subscribe;
 mod touch_ack;
@@ -24,6 +25,7 @@ use crate::store::journal::JournalError;
 use crate::world::dart::fault;
 use std::sync::Arc;
 use std::time::Instant;
+use tracing::Instrument;
 
 /// A result, as JSON text.
 type Answer = Result<String, Refusal>;
@@ -37,38 +39,41 @@ pub(super) struct Reply {
     pub(super) wanted: Option<Wanted>,
 }
 
-/// Answers one line. A notification gets no answer, whatever became of it.
-pub(super) async fn answer(daemon: Arc<Daemon>, line: Vec<u8>) -> Reply {
+/// Answers one line of a connection. A notification gets no answer, whatever became of it.
+pub(super) async fn answer(daemon: Arc<Daemon>, line: Vec<u8>, connection: u64) -> Reply {
     let began = Instant::now();
     fault("handler");
     let request = match Request::parse(&line) {
         Ok(request) => request,
         Err(refusal) => {
             daemon.metrics.refused(&refusal);
+            span::of_no_request(connection).in_scope(|| span::answered(refusal.outcome(), began));
             return Reply { line: Some(refusal_line(None, &refusal)), wanted: None };
         }
     };
     drop(line);
+    let span = span::of(&request, connection);
+    reply(&daemon, request, began).instrument(span).await
+}
+
+async fn reply(daemon: &Daemon, request: Request, began: Instant) -> Reply {
     let mut wanted = None;
     let answer = match request.verb {
         Ok(verb) => {
             daemon.metrics.asked(verb.method());
-            dispatch(&daemon, verb, began, &mut wanted).await
+            dispatch(daemon, verb, began, &mut wanted).await
         }
         Err(refusal) => Err(refusal),
     };
     if let Err(refusal) = &answer {
         daemon.metrics.refused(refusal);
     }
-    let Some(id) = request.id else { return Reply { line: None, wanted } };
-    let line = match answer {
+    span::answered(answer.as_ref().map_or_else(Refusal::outcome, |_| "ok"), began);
+    let line = request.id.map(|id| match answer {
         Ok(result) => result_line(&id, &result),
-        Err(refusal) => {
-            tracing::debug!(code = refusal.code, word = refusal.word(), "refused");
-            refusal_line(Some(&id), &refusal)
-        }
-    };
-    Reply { line: Some(line), wanted }
+        Err(refusal) => refusal_line(Some(&id), &refusal),
+    });
+    Reply { line, wanted }
 }
 
 async fn dispatch(daemon: &Daemon, verb: Verb, began: Instant, wanted: &mut Option<Wanted>) -> Answer {

@@ -95,6 +95,9 @@ fn known(engine: &Engine) -> Result<Known<'_>, Refusal> {
         gaps: Some(engine.health.gaps),
         missed_events: Some(engine.health.missed_events),
         scrub_passes: Some(engine.health.scrub_passes),
+        journal_bytes: Some(engine.ledger.bytes()),
+        compactions: Some(engine.health.compactions),
+        compacting: Some(engine.ledger.is_compacting()),
         last_gap: engine.health.last_gap.as_deref(),
     })
 }

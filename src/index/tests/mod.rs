@@ -334,8 +334,8 @@ fn a_baseline_nobody_took_in_time_is_never_fresh() {
     index.give_up_awaiting(S).unwrap();
     assert_eq!(answer(&mut index, &check, bytes(1)).adopted, []);
     assert_eq!(lines(&index)[0].freshness, Freshness::Stale(Cause::BornStale));
-    let adopted = [(Role::Result, "r".to_owned(), Seen::Digest(digest(1)))];
-    index.restore(S, &adopted, &std::iter::once((Role::Result, "r".to_owned())).collect()).unwrap();
+    let row = (Role::Result, "r".to_owned());
+    index.restore(S, &[(row.clone(), Seen::Digest(digest(1)))].into(), &[(row, None)].into()).unwrap();
     let check = touch(&mut index, check.source, Depth::Bytes);
     answer(&mut index, &check, bytes(1));
     assert_eq!((lines(&index)[0].freshness, lines(&index)[0].by_registration), (Freshness::Fresh, true));

@@ -89,8 +89,7 @@ fn belief(told: wire::Belief, result: bool, hash: &impl Fn(&[u8]) -> Digest) -> 
         (false, ..) => return Err(Refusal::invalid_params("an invariant has a name and no id")),
     };
     let id = not_blank("an id or name", id)?;
-    let source =
-        source::inward(told.source).map_err(|why| Refusal::invalid_params(format!("{id}: {why}")))?;
+    let source = self::source(told.source, &id)?;
     let refused = |why: String| Refusal::invalid_params(format!("{id}: {why}"));
     let content = told.content.map(|content| bytes(content, told.encoding.as_deref()));
     let content = content.transpose().map_err(refused)?;
@@ -139,6 +138,17 @@ fn seen(
         (_, Some(_), Some(_)) => Err("give a digest or content, not both".to_owned()),
         _ => Err(format!("a {} source has neither digest nor content", source.kind())),
     }
+}
+
+/// A source as the journal tells it, of the row that goes by this id.
+pub fn source(told: wire::Source, id: &str) -> Checked<Source> {
+    source::inward(told).map_err(|why| Refusal::invalid_params(format!("{id}: {why}")))
+}
+
+/// A source as it travels.
+#[must_use]
+pub fn source_out(source: &Source) -> wire::Source {
+    source::outward(source)
 }
 
 fn is_of_bytes(source: &Source) -> bool {

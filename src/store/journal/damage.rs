@@ -6,8 +6,9 @@
 //! [`Journal::settle_doubt`](super::Journal::settle_doubt), when the journal itself says it.
 
 use super::JournalError;
+use super::folder::{self, put_in_place, segment_path};
 use super::replay::Replayed;
-use super::segment::{self, HEADER_LEN, Header, Reader};
+use super::segment::{self, HEADER_LEN, Header, Kind, Reader};
 use crate::store::whole;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -26,6 +27,17 @@ pub struct Damage {
     pub why: String,
     /// Where the bytes are now: the rest of the segment and the segments behind it.
     pub aside: Vec<PathBuf>,
+}
+
+impl Damage {
+    /// Both in one, when another was found before this one.
+    pub(super) fn behind(self, earlier: Option<Self>) -> Self {
+        let Some(mut both) = earlier else { return self };
+        let Self { segment, at_byte, why, aside } = self;
+        both.why = format!("{}, and {} at byte {at_byte}: {why}", both.why, segment.display());
+        both.aside.extend(aside);
+        both
+    }
 }
 
 impl fmt::Display for Damage {
@@ -49,31 +61,48 @@ pub(super) fn heal(
     state: &mut Replayed,
     (damaged, at_byte, why): (PathBuf, u64, String),
 ) -> Result<Damage, JournalError> {
-    // Segments of a later version are no damage: going back to an older program throws nothing away.
-    for &first_seq in segments {
-        let opened = Reader::open(&segment::path_of(dir, first_seq));
-        if let Err(error @ JournalError::OtherFormat { .. }) = opened {
-            return Err(error);
-        }
-    }
+    refuse_other_formats(dir, segments, &[])?;
     put_in_doubt(dir)?;
-    let mut aside = Vec::new();
-    let kept = segment::path_of(dir, state.first_seq);
-    let given_up = segments.iter().map(|&first_seq| segment::path_of(dir, first_seq));
-    let given_up = given_up.filter(|path| state.last_seq == 0 && at_byte == 0 || *path != kept);
-    for path in given_up.collect::<Vec<_>>().iter().rev() {
-        aside.insert(0, move_aside(path)?);
-    }
+    let kept = segment_path(dir, state.first_seq);
+    let given_up = segments.iter().map(|&first_seq| segment_path(dir, first_seq));
+    let given_up: Vec<_> = given_up.filter(|path| !state.entered || *path != kept).collect();
+    let mut aside = move_all_aside(&given_up)?;
     if kept.exists() {
         let cut = cut(&kept, state.end, "damaged")?;
         aside.splice(0..0, cut);
     } else {
-        let header = Header { id: state.id, first_seq: state.first_seq };
-        let made = segment::make_aside(&kept, header, |_| Ok(()))?;
+        let made = segment::make_aside(&kept, Header::segment(state.id, state.first_seq), |_| Ok(()))?;
         put_in_place(&made, &kept)?;
         state.end = HEADER_LEN;
     }
     Ok(Damage { segment: damaged, at_byte, why, aside })
+}
+
+/// Files of a later version are no damage: going back to an older program throws nothing away.
+pub(super) fn refuse_other_formats(
+    dir: &Path,
+    segments: &[u64],
+    snapshots: &[u64],
+) -> Result<(), JournalError> {
+    let segments = segments.iter().map(|&first_seq| (segment_path(dir, first_seq), Kind::Segment));
+    let snapshots = snapshots.iter().map(|&last_seq| (folder::snapshot_path(dir, last_seq), Kind::Snapshot));
+    for (path, kind) in segments.chain(snapshots) {
+        if let Err(error @ JournalError::OtherFormat { .. }) = Reader::open(&path, kind) {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Nothing stands behind the snapshot of the records up to `last_seq`, where a compaction always leaves a segment. What
+/// it stands for is set aside if it is still there: more than that may be in it.
+pub(super) fn nothing_behind(dir: &Path, segments: &[u64], last_seq: u64) -> Result<Damage, JournalError> {
+    refuse_other_formats(dir, segments, &[])?;
+    put_in_doubt(dir)?;
+    let segments = segments.iter().map(|&first_seq| segment_path(dir, first_seq));
+    let aside = move_all_aside(&segments.collect::<Vec<_>>())?;
+    let (segment, why) = (segment_path(dir, last_seq + 1), "it is missing".to_owned());
+    Ok(Damage { segment, at_byte: 0, why, aside })
 }
 
 const MARK: &str = "in-doubt";
@@ -84,7 +113,7 @@ pub(super) fn put_in_doubt(dir: &Path) -> Result<(), JournalError> {
     let failed = |source| JournalError::io("create", &path, source);
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
-    segment::sync_dir(dir)
+    folder::sync(dir)
 }
 
 /// Whether the journal is marked.
@@ -95,32 +124,40 @@ pub(super) fn is_in_doubt(dir: &Path) -> Result<bool, JournalError> {
 
 /// Takes the mark away.
 pub(super) fn end_doubt(dir: &Path) -> Result<(), JournalError> {
-    segment::remove(&dir.join(MARK))?;
-    segment::sync_dir(dir)
+    folder::remove(&dir.join(MARK))?;
+    folder::sync(dir)
 }
 
 /// Copies what stands behind `at_byte` to `<segment>.<what>-<len>` and cuts it off; `None` when nothing does.
 pub(super) fn cut(segment: &Path, at_byte: u64, what: &str) -> Result<Option<PathBuf>, JournalError> {
-    let failed = |doing, source| JournalError::io(doing, segment, source);
-    let mut file = OpenOptions::new().read(true).write(true).open(segment).map_err(|e| failed("open", e))?;
+    let Some(aside) = keep_end(segment, at_byte, what)? else { return Ok(None) };
+    let cut = OpenOptions::new().write(true).open(segment).and_then(|file| {
+        file.set_len(at_byte)?;
+        file.sync_all()
+    });
+    cut.map_err(|source| JournalError::io("cut the end of", segment, source))?;
+    Ok(Some(aside))
+}
+
+/// Copies what stands behind `at_byte` of a file to `<file>.<what>-<len>`; `None` when nothing does.
+pub(super) fn keep_end(of: &Path, at_byte: u64, what: &str) -> Result<Option<PathBuf>, JournalError> {
+    let failed = |doing, source| JournalError::io(doing, of, source);
+    let mut file = File::open(of).map_err(|source| failed("open", source))?;
     let len = file.metadata().map_err(|source| failed("read", source))?.len().saturating_sub(at_byte);
     if len == 0 {
         return Ok(None);
     }
-    let (path, mut aside) = new_beside(segment, &format!("{what}-{len}"))
-        .map_err(|source| failed("keep aside the end of", source))?;
+    let (path, mut aside) =
+        new_beside(of, &format!("{what}-{len}")).map_err(|source| failed("keep aside the end of", source))?;
     file.seek(SeekFrom::Start(at_byte))
         .and_then(|_| io::copy(&mut file, &mut aside))
         .and_then(|_| aside.sync_all())
-        .and_then(|()| whole::sync_folder_of(segment))
+        .and_then(|()| whole::sync_folder_of(of))
         .map_err(|source| {
             // The bytes still stand where they stood. Part of them here would only fill the disk, once for every try.
             let _ = fs::remove_file(&path);
-            JournalError::io("keep the end of a segment in", &path, source)
+            JournalError::io("keep the end of a file in", &path, source)
         })?;
-    file.set_len(at_byte)
-        .and_then(|()| file.sync_all())
-        .map_err(|source| failed("cut the end of", source))?;
     Ok(Some(path))
 }
 
@@ -140,7 +177,16 @@ fn new_beside(segment: &Path, ending: &str) -> io::Result<(PathBuf, File)> {
     }
 }
 
-fn move_aside(segment: &Path) -> Result<PathBuf, JournalError> {
+/// Moves these aside, the last one first: what an end in between leaves is a journal that only ends earlier.
+pub(super) fn move_all_aside(files: &[PathBuf]) -> Result<Vec<PathBuf>, JournalError> {
+    let mut aside = Vec::new();
+    for file in files.iter().rev() {
+        aside.insert(0, move_aside(file)?);
+    }
+    Ok(aside)
+}
+
+pub(super) fn move_aside(segment: &Path) -> Result<PathBuf, JournalError> {
     let failed = |source| JournalError::io("set aside", segment, source);
     // The empty file holds the name, so that what was set aside earlier is never written over.
     let (path, _) = new_beside(segment, "damaged").map_err(failed)?;
@@ -149,11 +195,4 @@ fn move_aside(segment: &Path) -> Result<PathBuf, JournalError> {
         .and_then(|()| whole::sync_folder_of(segment))
         .map_err(failed)?;
     Ok(path)
-}
-
-/// Gives a segment made aside its name, for good.
-pub(super) fn put_in_place(aside: &Path, path: &Path) -> Result<(), JournalError> {
-    fs::rename(aside, path)
-        .and_then(|()| whole::sync_folder_of(path))
-        .map_err(|source| JournalError::io("put in place", path, source))
 }

@@ -1,28 +1,37 @@
-//! The journal: the truth for everything that cannot be recomputed, as checksummed records in append-only segments.
+//! The journal: the truth for everything that cannot be recomputed, as checksummed records in append-only segments, behind
+//! a snapshot of what is left of the ones before them.
 //!
 //! Promise: what was appended and then synced is replayed, in order, byte for byte, up to the first damage, if there is any:
 //! from there on everything is set aside, and the journal says that it is in doubt until its owner has taken note. A crash in the middle of an append costs that record only, and the cut bytes are kept beside the segment.
-//! After a failed append the journal stands exactly as before it, or takes nothing more.
+//! After a failed append the journal stands exactly as before it, or takes nothing more. Records are removed only when
+//! a snapshot stands for them, on disk and read back ([`Closed`]).
 //!
-//! Absent: what a payload means; syncing what was appended (the [`Syncer`](super::syncer::Syncer) does, on
-//! [`Journal::file`]); a lock against a second daemon; and any removal of old records.
+//! Absent: what a payload means, and so what is left of a record; syncing what was appended (the
+//! [`Syncer`](super::syncer::Syncer) does, on [`Journal::file`]); a lock against a second daemon.
 
+mod base;
+mod compaction;
 mod damage;
 mod error;
+mod folder;
+mod opening;
+mod reading;
 mod replay;
 mod segment;
+mod snapshot;
 
+pub use compaction::{Closed, Written};
 pub use damage::Damage;
 pub use error::JournalError;
-pub use replay::Each;
+pub use opening::{Opened, Torn, peek_id};
+pub use reading::{Read, read};
+pub use replay::{Each, Piece};
 
 use super::whole;
-use replay::Replayed;
-use segment::{HEADER_LEN, Header, RECORD_HEAD_LEN, Reader};
-use std::fs::{DirBuilder, File};
+use segment::{HEADER_LEN, Header, Kind, RECORD_HEAD_LEN, Reader};
+use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The longest payload of one record.
 pub const PAYLOAD_MAX: usize = 32 * 1024 * 1024;
@@ -49,72 +58,51 @@ pub struct Journal {
     end: u64,
     buffer: Vec<u8>,
     poisoned: Option<String>,
-}
-
-/// What opening found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opened {
-    /// The journal's own id: a new one only when there was no journal yet.
-    pub id: [u8; 16],
-    /// The last record replayed; 0 when there is none.
-    pub last_seq: u64,
-    /// The end that was cut off, if it was torn.
-    pub torn: Option<Torn>,
-    /// Damage that was found, and what was given up for it.
-    pub damage: Option<Damage>,
-    /// Records may be lost, now or since an earlier opening: to be said in the journal itself, and then
-    /// [settled](Journal::settle_doubt).
-    pub in_doubt: bool,
-}
-
-/// A torn end: it is now in a file beside the segment, and no longer in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Torn {
-    /// The last segment.
-    pub segment: PathBuf,
-    /// Where it ends now.
-    pub at_byte: u64,
-    /// How much was cut.
-    pub bytes_cut: u64,
+    /// The last record that the snapshot stands for; 0 when there is none.
+    snapshot_seq: u64,
+    snapshot_bytes: u64,
+    /// How long the segments between the snapshot and the current one are.
+    closed_bytes: u64,
+    segment_bytes_max: u64,
 }
 
 impl Journal {
-    /// Opens the journal in this folder, creating both when missing, and tells every record to `each` in order.
-    ///
-    /// What was replayed is synced before this returns: the records of a killed daemon may not have been.
-    pub fn open(dir: &Path, new_id: [u8; 16], each: Each<'_>) -> Result<(Self, Opened), JournalError> {
-        create_dir(dir)?;
-        let mut segments = segment::list(dir)?;
-        if segments.is_empty() {
-            let path = segment::path_of(dir, 1);
-            let aside = segment::make_aside(&path, Header { id: new_id, first_seq: 1 }, |_| Ok(()))?;
-            damage::put_in_place(&aside, &path)?;
-            segments.push(1);
-        }
-        let state = replay::replay(dir, &segments, new_id, each)?;
-        let path = segment::path_of(dir, state.first_seq);
-        let file = segment::open_to_append(&path)?;
-        file.sync_data().map_err(|source| JournalError::io("sync", &path, source))?;
-        let in_doubt = damage::is_in_doubt(dir)?;
-        let Replayed { id, last_seq, torn, damage, .. } = state;
-        let opened = Opened { id, last_seq, torn, damage, in_doubt };
-        let mut journal = Self {
-            dir: dir.to_owned(),
-            id: state.id,
-            file,
-            path,
-            first_seq: state.first_seq,
-            last_seq: state.last_seq,
-            end: state.end,
-            buffer: Vec::new(),
-            poisoned: None,
-        };
-        if journal.failed_sync_mark().exists() {
-            // The sync above may have succeeded over bytes that the kernel has given up.
-            journal.start_over(journal.first_seq - 1)?;
-            journal.forget_failed_sync()?;
-        }
-        Ok((journal, opened))
+    /// Segments that take nothing more, to be compacted; none while there is no such segment.
+    #[must_use]
+    pub fn closed(&self) -> Option<Closed> {
+        let last_seq = self.first_seq - 1;
+        (last_seq > self.snapshot_seq).then(|| Closed {
+            dir: self.dir.clone(),
+            id: self.id,
+            last_seq,
+            segment_bytes: self.closed_bytes,
+            snapshot_bytes: self.snapshot_bytes,
+        })
+    }
+
+    /// A snapshot was put in place.
+    pub fn compacted(&mut self, written: Written) {
+        let Written { last_seq, covered_bytes, bytes } = written;
+        (self.snapshot_seq, self.snapshot_bytes) = (last_seq, bytes);
+        self.closed_bytes = self.closed_bytes.saturating_sub(covered_bytes);
+    }
+
+    /// How long the snapshot is that it begins with; 0 when there is none.
+    #[must_use]
+    pub fn snapshot_bytes(&self) -> u64 {
+        self.snapshot_bytes
+    }
+
+    /// How long it is: its snapshot, and the segments behind it.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.snapshot_bytes + self.closed_bytes + self.end
+    }
+
+    /// From now on a segment that would grow over this is followed by a new one. Compaction takes whole segments, so
+    /// this is also how finely it goes.
+    pub fn set_segment_bytes_max(&mut self, bytes: u64) {
+        self.segment_bytes_max = bytes.min(SEGMENT_BYTES_MAX);
     }
 
     /// Appends one record with one `write` and returns its seq. It is not yet synced.
@@ -126,7 +114,7 @@ impl Journal {
             return Err(JournalError::TooLarge { len: payload.len() });
         }
         let grows_by = (RECORD_HEAD_LEN + payload.len()) as u64;
-        if self.end + grows_by > SEGMENT_BYTES_MAX {
+        if self.end + grows_by > self.segment_bytes_max {
             self.roll()?;
         }
         let seq = self.last_seq + 1;
@@ -164,10 +152,11 @@ impl Journal {
         self.poisoned = Some("it is being replaced after a failure".to_owned());
         // A segment whose birth failed half way may stand behind this one. It holds nothing of its own, and would
         // come after the records that are appended from now on.
-        for stray in segment::list(&self.dir)?.into_iter().filter(|&first_seq| first_seq > self.first_seq) {
-            segment::remove(&segment::path_of(&self.dir, stray))?;
-        }
-        segment::sync_dir(&self.dir)?;
+        let strays = folder::list(&self.dir)?.segments.into_iter().filter(|&seq| seq > self.first_seq);
+        strays
+            .map(|seq| folder::segment_path(&self.dir, seq))
+            .try_for_each(|stray| folder::remove(&stray))?;
+        folder::sync(&self.dir)?;
         self.begin_segment(synced_seq.saturating_add(1).clamp(self.first_seq, self.last_seq + 1))
     }
 
@@ -190,7 +179,7 @@ impl Journal {
 
     /// It was begun anew: the next opening need not do it.
     pub fn forget_failed_sync(&self) -> Result<(), JournalError> {
-        segment::remove(&self.failed_sync_mark())
+        folder::remove(&self.failed_sync_mark())
     }
 
     /// A second handle on the current segment, for the syncer. It is opened on its own, because the kernel reports a
@@ -241,21 +230,19 @@ impl Journal {
 
     /// Makes the segment that starts with `first_seq`, with the current one's records from there on, and moves to it.
     fn begin_segment(&mut self, first_seq: u64) -> Result<(), JournalError> {
-        let path = segment::path_of(&self.dir, first_seq);
-        let header = Header { id: self.id, first_seq };
+        let path = folder::segment_path(&self.dir, first_seq);
         let mut end = HEADER_LEN;
-        let made = segment::make_aside(&path, header, |file| {
+        let aside = segment::make_aside(&path, Header::segment(self.id, first_seq), |file| {
             end += self.carry_over(first_seq, file)?;
             Ok(())
-        });
-        let aside = made.inspect_err(|_| {
-            // Best effort: what is left here is removed when the journal is opened.
-            let _ = segment::remove(&segment::half_made_path(&path));
         })?;
         // From here on the new segment may be the last one on disk. Records appended to this one would be lost.
         self.poisoned = Some("the segment that follows it could not be finished".to_owned());
-        damage::put_in_place(&aside, &path)?;
+        folder::put_in_place(&aside, &path)?;
         self.file = segment::open_to_append(&path)?;
+        if first_seq > self.first_seq {
+            self.closed_bytes += self.end;
+        }
         (self.path, self.first_seq, self.end, self.poisoned) = (path, first_seq, end, None);
         Ok(())
     }
@@ -266,7 +253,7 @@ impl Journal {
             return Ok(carried);
         }
         let lost = |at| JournalError::damaged(&self.path, at, "it cannot be read back after a failed sync");
-        let (_, mut reader) = Reader::open(&self.path)?.ok_or_else(|| lost(0))?;
+        let (_, mut reader) = Reader::open(&self.path, Kind::Segment)?.ok_or_else(|| lost(0))?;
         let mut buffer = Vec::new();
         for seq in self.first_seq..=self.last_seq {
             let at = reader.at();
@@ -281,28 +268,4 @@ impl Journal {
         }
         Ok(carried)
     }
-}
-
-fn create_dir(dir: &Path) -> Result<(), JournalError> {
-    if dir.is_dir() {
-        return Ok(());
-    }
-    let failed = |source| JournalError::io("create", dir, source);
-    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
-    whole::sync_folder_of(dir).map_err(failed)
-}
-
-/// The id of the journal in this folder, if there is one: the first segment whose header is sound says so.
-pub fn peek_id(dir: &Path) -> Result<Option<[u8; 16]>, JournalError> {
-    if !dir.exists() {
-        return Ok(None);
-    }
-    for first_seq in segment::list(dir)? {
-        match Reader::open(&segment::path_of(dir, first_seq)) {
-            Ok(Some((header, _))) => return Ok(Some(header.id)),
-            Ok(None) | Err(JournalError::Damaged { .. }) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(None)
 }

@@ -3,48 +3,71 @@
 //! Promise: a record that `Reader` delivers is byte for byte the one that was appended. A segment appears under its
 //! name only when its header is on disk. Absent: any judgement whether damage may be cut away (`replay` has that).
 //!
+//! Snapshots have headers and records of the same form; what is more to them stands in `snapshot`.
+//!
 //! ```text
 //! header   "STALEDJ1" | format u32 | journal id 16 | first seq u64 | checksum 16      52 bytes, little endian
 //! record   len u32 | seq u64 | checksum 16 of seq and payload | payload               28 bytes and the payload
 //! ```
 
-use super::{JournalError, PAYLOAD_MAX};
+use super::{JournalError, PAYLOAD_MAX, folder};
 use crate::world::digest::blake3;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, Read, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 pub(super) const HEADER_LEN: u64 = HEADER_BYTES as u64;
 const HEADER_BYTES: usize = 52;
 pub(super) const RECORD_HEAD_LEN: usize = 28;
-const MAGIC: [u8; 8] = *b"STALEDJ1";
 const FORMAT: u32 = 1;
-const CHECKSUM_LEN: usize = 16;
+pub(super) const CHECKSUM_LEN: usize = 16;
 const SEQ_LEN: usize = 8;
 
-/// What a segment says of itself.
+/// Which file it is, by the first bytes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Segment,
+    Snapshot,
+}
+
+impl Kind {
+    fn magic(self) -> [u8; 8] {
+        match self {
+            Self::Segment => *b"STALEDJ1",
+            Self::Snapshot => *b"STALEDS1",
+        }
+    }
+}
+
+/// What a file of the journal says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
+    pub(super) kind: Kind,
     pub(super) id: [u8; 16],
-    pub(super) first_seq: u64,
+    /// The first record of a segment, the last one that a snapshot stands for.
+    pub(super) seq: u64,
 }
 
 impl Header {
-    fn encode(self) -> Vec<u8> {
-        let mut bytes = MAGIC.to_vec();
+    pub(super) fn segment(id: [u8; 16], first_seq: u64) -> Self {
+        Self { kind: Kind::Segment, id, seq: first_seq }
+    }
+
+    pub(super) fn encode(self) -> Vec<u8> {
+        let mut bytes = self.kind.magic().to_vec();
         bytes.extend(FORMAT.to_le_bytes());
         bytes.extend(self.id);
-        bytes.extend(self.first_seq.to_le_bytes());
+        bytes.extend(self.seq.to_le_bytes());
         let sum = checksum(&bytes);
         bytes.extend(sum);
         bytes
     }
 
-    fn decode(bytes: &[u8; HEADER_BYTES], path: &Path) -> Result<Self, JournalError> {
+    fn decode(kind: Kind, bytes: &[u8; HEADER_BYTES], path: &Path) -> Result<Self, JournalError> {
         let (said, sum) = bytes.split_at(bytes.len() - CHECKSUM_LEN);
-        if said[..8] != MAGIC || sum != checksum(said) {
-            return Err(JournalError::damaged(path, 0, "the header of the segment is not what was written"));
+        if said[..8] != kind.magic() || sum != checksum(said) {
+            return Err(JournalError::damaged(path, 0, "its header is not what was written"));
         }
         let format = u32_at(said, 8);
         if format != FORMAT {
@@ -52,12 +75,12 @@ impl Header {
         }
         let mut id = [0; 16];
         id.copy_from_slice(&said[12..28]);
-        Ok(Self { id, first_seq: u64_at(said, 28) })
+        Ok(Self { kind, id, seq: u64_at(said, 28) })
     }
 }
 
-/// Appends one record to `buffer`.
-pub(super) fn encode_record(seq: u64, payload: &[u8], buffer: &mut Vec<u8>) {
+/// Appends one record to `buffer`, and tells its checksum.
+pub(super) fn encode_record(seq: u64, payload: &[u8], buffer: &mut Vec<u8>) -> [u8; CHECKSUM_LEN] {
     let start = buffer.len();
     buffer.extend(u32::try_from(payload.len()).unwrap_or(u32::MAX).to_le_bytes());
     buffer.extend([0; CHECKSUM_LEN]);
@@ -67,6 +90,7 @@ pub(super) fn encode_record(seq: u64, payload: &[u8], buffer: &mut Vec<u8>) {
     let sum = checksum(&buffer[start + 4 + CHECKSUM_LEN..]);
     buffer[start + 4..start + 12].copy_from_slice(&seq.to_le_bytes());
     buffer[start + 12..start + RECORD_HEAD_LEN].copy_from_slice(&sum);
+    sum
 }
 
 /// The seq of the record at the start of `bytes`, when it is whole and unaltered.
@@ -97,7 +121,7 @@ pub(super) fn holds_a_record_behind(tail: &[u8], expected: u64) -> bool {
         .any(|start| decode_record(&tail[start..]).is_some())
 }
 
-/// Reads a segment's records in order.
+/// Reads a file's records in order.
 pub(super) struct Reader {
     file: BufReader<File>,
     path: PathBuf,
@@ -105,21 +129,24 @@ pub(super) struct Reader {
     at: u64,
     /// Seq and payload side by side, as the checksum wants them.
     body: Vec<u8>,
+    /// The checksum of the record that was delivered last; of the header before the first.
+    sum: [u8; CHECKSUM_LEN],
 }
 
 impl Reader {
-    /// Opens a segment and reads its header; `None` when the file is too short to have one.
-    pub(super) fn open(path: &Path) -> Result<Option<(Header, Self)>, JournalError> {
+    /// Opens a file and reads its header; `None` when it is too short to have one.
+    pub(super) fn open(path: &Path, kind: Kind) -> Result<Option<(Header, Self)>, JournalError> {
         let file = File::open(path).map_err(|source| JournalError::io("open", path, source))?;
         let len = file.metadata().map_err(|source| JournalError::io("read", path, source))?.len();
         if len < HEADER_LEN {
             return Ok(None);
         }
         let mut file = BufReader::with_capacity(256 * 1024, file);
-        let mut header = [0; HEADER_BYTES];
-        file.read_exact(&mut header).map_err(|source| JournalError::io("read", path, source))?;
-        let header = Header::decode(&header, path)?;
-        let reader = Self { file, path: path.to_owned(), len, at: HEADER_LEN, body: Vec::new() };
+        let mut bytes = [0; HEADER_BYTES];
+        file.read_exact(&mut bytes).map_err(|source| JournalError::io("read", path, source))?;
+        let header = Header::decode(kind, &bytes, path)?;
+        let sum = sum_at(&bytes, HEADER_BYTES - CHECKSUM_LEN);
+        let reader = Self { file, path: path.to_owned(), len, at: HEADER_LEN, body: Vec::new(), sum };
         Ok(Some((header, reader)))
     }
 
@@ -133,55 +160,81 @@ impl Reader {
         self.len
     }
 
+    /// The checksum of what was delivered last.
+    pub(super) fn sum(&self) -> [u8; CHECKSUM_LEN] {
+        self.sum
+    }
+
+    /// The next bytes as they stand, when so many are left.
+    pub(super) fn take<const LEN: usize>(&mut self) -> Result<[u8; LEN], JournalError> {
+        let mut bytes = [0; LEN];
+        self.file.read_exact(&mut bytes).map_err(|source| JournalError::io("read", &self.path, source))?;
+        self.at += LEN as u64;
+        Ok(bytes)
+    }
+
+    /// The file that is read.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The payload of the record that was read last.
+    pub(super) fn payload(&self) -> &[u8] {
+        self.body.get(SEQ_LEN..).unwrap_or_default()
+    }
+
     /// The next record; `None` at the end, and where no whole, unaltered record with this seq stands.
     pub(super) fn next(&mut self, seq: u64) -> Result<Option<&[u8]>, JournalError> {
+        Ok(self.advance(seq)?.then(|| self.payload()))
+    }
+
+    /// Reads the next record. False at the end, and where no whole, unaltered record with this seq stands.
+    pub(super) fn advance(&mut self, seq: u64) -> Result<bool, JournalError> {
         let left = self.len - self.at;
         if left < RECORD_HEAD_LEN as u64 {
-            return Ok(None);
+            return Ok(false);
         }
         let mut head = [0; RECORD_HEAD_LEN];
         self.file.read_exact(&mut head).map_err(|source| JournalError::io("read", &self.path, source))?;
         let len = u32_at(&head, 0) as usize;
         if len > PAYLOAD_MAX || len as u64 > left - RECORD_HEAD_LEN as u64 || u64_at(&head, 4) != seq {
-            return Ok(None);
+            return Ok(false);
         }
         self.body.resize(SEQ_LEN + len, 0);
         let (seq_bytes, payload) = self.body.split_at_mut(SEQ_LEN);
         seq_bytes.copy_from_slice(&head[4..12]);
         self.file.read_exact(payload).map_err(|source| JournalError::io("read", &self.path, source))?;
         if checksum(&self.body) != head[12..] {
-            return Ok(None);
+            return Ok(false);
         }
         self.at += (RECORD_HEAD_LEN + len) as u64;
-        Ok(Some(&self.body[SEQ_LEN..]))
+        self.sum = sum_at(&head, 12);
+        Ok(true)
     }
 }
 
-/// The name of the segment that starts with this seq.
-pub(super) fn path_of(dir: &Path, first_seq: u64) -> PathBuf {
-    dir.join(format!("{first_seq:020}.seg"))
-}
-
-/// The name a segment has until it is whole.
-pub(super) fn half_made_path(segment: &Path) -> PathBuf {
-    segment.with_extension("seg.new")
-}
-
-/// Makes a segment aside with what `contents` appends to it, and syncs it; it is not in place yet.
+/// Makes a file aside with what `contents` appends to it, and syncs it; it is not in place yet. What fails leaves
+/// nothing behind: it would only keep a full disk full.
 pub(super) fn make_aside(
     path: &Path,
     header: Header,
     contents: impl FnOnce(&mut File) -> Result<(), JournalError>,
 ) -> Result<PathBuf, JournalError> {
-    let aside = half_made_path(path);
+    let aside = folder::half_made(path);
     let failed = |source| JournalError::io("create", &aside, source);
     let mut options = OpenOptions::new();
     let mut file =
         options.write(true).create(true).truncate(true).mode(0o600).open(&aside).map_err(failed)?;
-    file.write_all(&header.encode()).map_err(failed)?;
-    contents(&mut file)?;
-    file.sync_all().map_err(failed)?;
-    Ok(aside)
+    let written = file.write_all(&header.encode()).map_err(failed);
+    let made = written.and_then(|()| contents(&mut file)).and_then(|()| file.sync_all().map_err(failed));
+    match made {
+        Ok(()) => Ok(aside),
+        Err(error) => {
+            // Best effort: what is left here is swept away by the next opening.
+            let _ = folder::remove(&aside);
+            Err(error)
+        }
+    }
 }
 
 /// Opens a segment that is in place, for appending.
@@ -189,46 +242,15 @@ pub(super) fn open_to_append(path: &Path) -> Result<File, JournalError> {
     OpenOptions::new().append(true).open(path).map_err(|source| JournalError::io("open", path, source))
 }
 
-/// Makes names that were created, moved or removed in this folder survive a power cut.
-pub(super) fn sync_dir(dir: &Path) -> Result<(), JournalError> {
-    File::open(dir)
-        .and_then(|folder| folder.sync_all())
-        .map_err(|source| JournalError::io("sync", dir, source))
-}
-
-/// The segments of a folder by first seq; half-made ones are removed on the way, everything else is left alone.
-pub(super) fn list(dir: &Path) -> Result<Vec<u64>, JournalError> {
-    let failed = |source| JournalError::io("list", dir, source);
-    let mut segments = Vec::new();
-    for entry in fs::read_dir(dir).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let name = entry.file_name();
-        let Some(name) = name.to_str() else { continue };
-        if let Some(stem) = name.strip_suffix(".seg.new").filter(|stem| is_seq(stem)) {
-            remove(&dir.join(format!("{stem}.seg.new")))?;
-        } else if let Some(stem) = name.strip_suffix(".seg").filter(|stem| is_seq(stem)) {
-            segments.extend(stem.parse::<u64>());
-        }
-    }
-    segments.sort_unstable();
-    Ok(segments)
-}
-
-/// Removes a file that holds nothing of its own.
-pub(super) fn remove(path: &Path) -> Result<(), JournalError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(JournalError::io("remove", path, error)),
-        _ => Ok(()),
-    }
-}
-
-fn is_seq(stem: &str) -> bool {
-    stem.len() == 20 && stem.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_LEN] {
+pub(super) fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_LEN] {
     let mut sum = [0; CHECKSUM_LEN];
     sum.copy_from_slice(&blake3(bytes).as_bytes()[..CHECKSUM_LEN]);
+    sum
+}
+
+fn sum_at(bytes: &[u8], at: usize) -> [u8; CHECKSUM_LEN] {
+    let mut sum = [0; CHECKSUM_LEN];
+    sum.copy_from_slice(&bytes[at..at + CHECKSUM_LEN]);
     sum
 }
 
