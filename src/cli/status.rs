@@ -125,11 +125,13 @@ fn facts(answer: &Value) -> [(&'static str, String); 9] {
         Some(why) => format!("{}, the last because {}", known("gaps"), super::words::harmless(why)),
         None => known("gaps"),
     };
-    let compacted = if answer["compacting"] == true {
-        "being compacted".to_owned()
-    } else {
-        format!("compacted {}", super::words::counted(number(answer, "compactions"), "time"))
+    let compacted = match (answer["compactions"].as_u64(), &answer["compacting"]) {
+        (None, _) => String::new(),
+        (_, Value::Bool(true)) => ", being compacted".to_owned(),
+        (Some(times), _) => format!(", compacted {}", super::words::counted(times, "time")),
     };
+    let journal = answer["journal_bytes"].as_u64();
+    let journal = journal.map_or("not known".to_owned(), |bytes| super::words::counted(bytes, "byte"));
     let anchored = match number(answer, "anchors_lost") {
         0 => text(answer, "anchored_in"),
         lost => format!("{}, {lost} anchors lost", text(answer, "anchored_in")),
@@ -140,10 +142,7 @@ fn facts(answer: &Value) -> [(&'static str, String); 9] {
         ("watches", known("watches")),
         ("events", known("events")),
         ("gaps", gaps),
-        (
-            "journal",
-            format!("{}, {compacted}", super::words::counted(number(answer, "journal_bytes"), "byte")),
-        ),
+        ("journal", format!("{journal}{compacted}")),
         ("log sync", text(answer, "log_sync")),
         ("anchored in", anchored),
         ("state", path(&answer["state"])),

@@ -152,7 +152,7 @@ pub(in crate::daemon) async fn keep(
         let (mut engine, checks) = making.begin(parts, found, &why);
         let failure = match engine.run(checks).await {
             Ok(()) => {
-                let_go(engine.into_parts().1).await;
+                close(engine.into_parts().1).await;
                 return Ok(());
             }
             Err(Failure::Died(thread)) => return Err(Fatal::Died(thread)),
@@ -165,7 +165,7 @@ pub(in crate::daemon) async fn keep(
         let remains;
         (parts, remains) = engine.into_parts();
         vigil = Vigil::default();
-        if stopping || give_up(&making, &mut parts, &mut vigil, remains).await.is_none() {
+        if stopping || let_go(&making, &mut parts, &mut vigil, remains).await.is_none() {
             return Ok(());
         }
         pause = if begun.elapsed() > STEADY { PAUSE } else { pause };
@@ -176,21 +176,21 @@ pub(in crate::daemon) async fn keep(
     }
 }
 
+/// The end. sled panics when the last sync of its drop fails; the journal has everything, so the end is no worse for it.
+async fn close(remains: Remains) {
+    if tokio::task::spawn_blocking(move || drop(remains)).await.is_err() {
+        tracing::warn!("the index could not be closed; what it lacks is in the journal");
+    }
+}
+
 /// Gives up what an engine had; none when told to stop. sled may block or panic when it is dropped after an error, and
 /// neither matters any more. The old eyes go before there are others: both would take each other's cookies for their own.
-async fn give_up(making: &Making, parts: &mut Parts, vigil: &mut Vigil, remains: Remains) -> Option<()> {
+async fn let_go(making: &Making, parts: &mut Parts, vigil: &mut Vigil, remains: Remains) -> Option<()> {
     let Remains { world, index, ledger } = remains;
     let _ = refusing(parts, vigil, tokio::task::spawn_blocking(move || drop(world))).await?;
     vigil.open(making);
     let _ = refusing(parts, vigil, tokio::task::spawn_blocking(move || drop((index, ledger)))).await?;
     Some(())
-}
-
-/// sled panics when the last sync of its drop fails. The journal has everything, so the end is no worse for it.
-async fn let_go(remains: Remains) {
-    if tokio::task::spawn_blocking(move || drop(remains)).await.is_err() {
-        tracing::warn!("the index could not be closed; what it lacks is in the journal");
-    }
 }
 
 /// Tries until there is a store again; none when told to stop first. A thread that died meanwhile ends it too.
