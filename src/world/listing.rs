@@ -134,7 +134,7 @@ impl Looking<'_> {
             FileType::Directory => Some(plain(EntryKind::Folder)),
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(self.dir, name, Vec::new());
-                Some(link(plain(EntryKind::Link), target.as_ref().map(|target| target.as_bytes())))
+                Some(link(plain(EntryKind::Link), target.as_ref().map(std::ffi::CString::as_bytes)))
             }
             _ => Some(plain(EntryKind::Other)),
         }
