@@ -19,6 +19,9 @@ use tokio::sync::oneshot;
 /// How long a file that cannot be written is left alone before a new one is tried again.
 const MEND_PAUSE: Duration = Duration::from_millis(100);
 
+/// How long a file that is too long, and cannot be rotated away, goes on growing before that is tried again.
+const ROTATE_PAUSE: Duration = Duration::from_secs(5);
+
 /// The decision log, shared by those who append to it.
 #[derive(Clone)]
 pub(super) struct Log {
@@ -36,6 +39,7 @@ struct Inner {
     /// Why the last line could not be logged; none when it could.
     trouble: Option<String>,
     mend_after: Option<Instant>,
+    rotate_after: Option<Instant>,
     /// Why the end of a file that was left may not be on disk, told by the syncer after the log had gone on.
     late: Arc<Mutex<Option<String>>>,
     /// A sync that failed since the engine last asked, once the log has gone on elsewhere.
@@ -74,6 +78,7 @@ impl Log {
             path: path.clone(),
             trouble,
             mend_after,
+            rotate_after: None,
             late: Arc::default(),
             lost: None,
             lost_told: false,
@@ -324,11 +329,17 @@ impl Inner {
     }
 
     fn rotate_if_long(&mut self) {
-        if self.log.bytes() < self.options.file_bytes_max {
+        let now = Instant::now();
+        if self.log.bytes() < self.options.file_bytes_max
+            || self.rotate_after.is_some_and(|after| now < after)
+        {
             return;
         }
-        if let Err(error) = self.rotate(None) {
-            // The line is logged; the next one tries again.
+        let rotated = self.rotate(None);
+        // Every try writes and syncs a file, and who waits for a decision waits for it.
+        self.rotate_after = rotated.is_err().then(|| Instant::now() + ROTATE_PAUSE);
+        if let Err(error) = rotated {
+            // The line is logged; one that comes later tries again.
             tracing::warn!(%error, "the decision log was not rotated");
             return;
         }
@@ -447,5 +458,25 @@ mod tests {
         }
         let seq = log.event("second", &[]).unwrap().seq;
         assert_eq!((seq, log.last_seq(), anchor()), (3, 4, 4), "continued, second, healed");
+    }
+
+    /// It would hold up every decision for as long as the folder is full.
+    #[tokio::test]
+    async fn a_rotation_that_failed_is_not_tried_again_with_the_next_line() {
+        let state = tempfile::tempdir().unwrap();
+        let options = config::Log { file_bytes_max: 1, ..config::Log::default() };
+        let log = Log::open(state.path(), &options, &Died::default()).unwrap();
+        let in_the_way = state.path().join("decisions.jsonl.new");
+        std::fs::create_dir(&in_the_way).unwrap();
+        log.append("{}").await.unwrap();
+        std::fs::remove_dir(&in_the_way).unwrap();
+        let files = || std::fs::read_dir(state.path()).unwrap().count();
+        let begun = log.lock().rotate_after.take().expect("it could not be rotated");
+        log.lock().rotate_after = Some(begun + Duration::from_secs(3_600));
+        log.append("{}").await.unwrap();
+        assert_eq!(files(), 1, "not yet");
+        log.lock().rotate_after = Some(begun.checked_sub(Duration::from_secs(60)).unwrap());
+        log.append("{}").await.unwrap();
+        assert_eq!((files(), log.lock().rotate_after), (2, None));
     }
 }

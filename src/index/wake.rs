@@ -5,6 +5,7 @@ use super::pack;
 use super::row::{Mark, Role, Row, RowNo, SessionNo};
 use super::shelf::mark_key;
 use super::storage::{SourceState, Storage, StorageError, Summary, Table};
+use super::tally::Tally;
 use super::{Check, Depth, Index, KeyKind, Totals, id_of};
 use crate::session::source::Source;
 use std::collections::HashSet;
@@ -18,6 +19,7 @@ impl<S: Storage> Index<S> {
         self.awake = true;
         let (mut critical, mut resting) = (HashSet::new(), HashSet::new());
         let mut found = Totals::default();
+        self.tally = Tally::default();
         for session in self.sessions()? {
             found.sessions += 1;
             for row in self.recount(session)? {
@@ -38,6 +40,9 @@ impl<S: Storage> Index<S> {
                 continue;
             }
             found.sources += 1;
+            if !matches!(state.key.kind, KeyKind::Tree(_)) {
+                self.tally.watched += state.readers.len() as u64;
+            }
             self.plant(source, &state);
             self.speak_of(source, &state, critical.contains(&source))?;
             let mut check = self.suspect(source, &state, Depth::Names)?;
@@ -107,6 +112,7 @@ impl<S: Storage> Index<S> {
                 return Err(half_a_step());
             }
             summary.count(row, mark.as_ref(), true);
+            self.tally.count(row, mark.as_ref(), true);
             if is_command && !self.says_what_inputs_say(session, row, mark.as_ref())? {
                 self.half_judged.insert((session, row.no));
             }

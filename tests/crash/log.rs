@@ -68,7 +68,7 @@ impl Scene {
 
     fn log_files(&self) -> usize {
         let names = std::fs::read_dir(&self.folders.state).expect("a folder");
-        let is_log = |name: &str| name.starts_with("decisions") && !name.contains(".new");
+        let is_log = |name: &str| name.starts_with("decisions") && name.strip_suffix(".jsonl").is_some();
         names
             .filter(|entry| entry.as_ref().is_ok_and(|entry| is_log(&entry.file_name().to_string_lossy())))
             .count()
