@@ -19,6 +19,7 @@ mod log;
 mod metrics;
 mod paranoid;
 mod patience;
+mod post;
 mod request;
 mod server;
 mod signal;
@@ -45,12 +46,14 @@ use handle::EngineHandle;
 use holders::Holders;
 use log::Log;
 use metrics::Metrics;
+use post::Post;
 use std::io;
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 use subscribers::Subscribers;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 /// What the engine gets beyond the bound of a drain.
 const ENGINE_GRACE: Duration = Duration::from_secs(1);
@@ -217,7 +220,7 @@ async fn live(
         log: log.clone(),
     };
     let (handle, inbox) = EngineHandle::new();
-    let made = match making.make(STARTED, None) {
+    let made = match making.make(STARTED) {
         Ok(made) => Some(made),
         // A full disk gets space again, and who asks meanwhile is told.
         Err(error) if error.passes() => {
@@ -232,11 +235,14 @@ async fn live(
             return Err(error.into());
         }
     };
-    let bound_by_us = activated.is_none();
-    let listener = match activated {
-        Some(activated) => activated.listener,
-        None => server::bind(&folders)?,
+    let (listener, handed) = match activated {
+        Some(activated) => {
+            let socket = activated.socket().to_owned();
+            (activated.listener, Some(socket))
+        }
+        None => (server::bind(&folders)?, None),
     };
+    let post = Post::take(&folders, handed.as_deref());
     let subscribers = Arc::<Subscribers>::default();
     let told = Arc::clone(&subscribers);
     let metrics = Arc::new(Metrics::new());
@@ -261,15 +267,13 @@ async fn live(
         on_level,
         stop: stop.clone(),
     });
-    let ended = serve(&daemon, listener, engine, stop.subscribe(), signals, serving).await;
+    let ended = serve(&daemon, (listener, &post), engine, stop.subscribe(), signals, serving).await;
     if ended.is_ok() {
         // Nobody appends any more. A disk that hangs does not hold up the end.
         drop(tokio::time::timeout(ENGINE_GRACE, daemon.log.anchor()).await);
     }
     systemd::stopping();
-    if bound_by_us {
-        daemon.folders.remove_socket();
-    }
+    post.leave();
     daemon.folders.remove_pid();
     drop(held);
     ended
@@ -278,7 +282,7 @@ async fn live(
 /// Serves until told to stop, then drains within the bound.
 async fn serve(
     daemon: &Arc<Daemon>,
-    listener: std::os::unix::net::UnixListener,
+    (listener, post): (UnixListener, &Post),
     mut engine: tokio::task::JoinHandle<Result<(), Fatal>>,
     mut stop: watch::Receiver<Command>,
     signals: Option<Signals>,
@@ -287,7 +291,9 @@ async fn serve(
     let signals = signals.map(|signals| signals.listen(daemon)).transpose();
     let signals = signals.map_err(|source| Fatal::Start { what: "the signal thread", source })?;
     let ready = daemon.engine.settled_all();
-    let server = server::serve(Arc::clone(daemon), listener, stop.clone());
+    // One at a time: the next is bound when this one is taken away too.
+    let (bound, later) = mpsc::channel(1);
+    let server = server::serve(Arc::clone(daemon), listener, later, stop.clone());
     let mut server = tokio::spawn(server);
     serving();
     let fed = tokio::spawn(systemd::feed(Arc::clone(daemon)));
@@ -299,6 +305,7 @@ async fn serve(
     });
     let ended = tokio::select! {
         ended = &mut engine => Some(flatten(ended)),
+        lost = post.keep(bound) => Some(Err(lost)),
         _ = stop.wait_for(|command| *command == Command::Stop) => None,
     };
     announce.abort();

@@ -4,7 +4,7 @@
 //! that systemd set stay in the environment: the daemon starts no program that could inherit them.
 
 use super::Daemon;
-use super::handle::{Need, Sight};
+use super::handle::Sight;
 use sd_notify::NotifyState;
 use std::fmt::Display;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub(super) async fn feed(daemon: Arc<Daemon>) {
     let Some(interval) = sd_notify::watchdog_enabled().filter(|interval| !interval.is_zero()) else { return };
     let every = interval / 3;
     loop {
-        let sight = daemon.engine.when(Need::Barrier, Instant::now() + every, |_, sight| sight).await;
+        let sight = daemon.engine.seen(Instant::now() + every).await;
         // The answer does not count, for a new process would not mend a disk; that there is one does: an appender or a
         // syncer that hangs keeps its lock, and everything stands still here.
         let _ = daemon.log.failed();

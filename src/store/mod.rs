@@ -181,7 +181,8 @@ fn opened(
 ) -> Result<Opened, StoreError> {
     let BroughtUp { index, checks, journal } = brought_up;
     let tail = Tail::open(&tail_of(opening.state), journal.id());
-    Ok(Opened { index, checks, ledger: Ledger::new(journal, tail, opening.compact_bytes, died)?, healed })
+    let ledger = Ledger::new(journal, tail, opening.compact_bytes, died)?;
+    Ok(Opened { index, checks, ledger, healed })
 }
 
 /// Not in the journal's folder: one that is put back from a copy is to be found out too.

@@ -81,7 +81,7 @@ pub enum WorldError {
         source: io::Error,
     },
     /// No watcher can be made.
-    #[error("no inotify instance can be made ({source}); see fs.inotify.max_user_instances")]
+    #[error("nothing can be watched ({source}); raise {}", limit_behind(source))]
     Watcher {
         /// Why.
         source: notify::Error,
@@ -92,6 +92,14 @@ pub enum WorldError {
     /// No thread can be started.
     #[error("no verifier thread can be started: {0}")]
     Threads(io::Error),
+}
+
+/// An instance may be had, and no watch for its first folder.
+fn limit_behind(error: &notify::Error) -> &'static str {
+    match error.kind {
+        notify::ErrorKind::MaxFilesWatch => "fs.inotify.max_user_watches",
+        _ => "fs.inotify.max_user_instances",
+    }
 }
 
 /// The watcher, its marks, and the verifiers.

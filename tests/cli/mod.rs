@@ -9,6 +9,7 @@ mod decide;
 mod doctor;
 mod export;
 mod help;
+mod hostile;
 mod impasse;
 mod journald;
 mod metrics;

@@ -134,9 +134,7 @@ fn a_journal_that_could_not_be_synced_goes_on_in_a_new_segment() {
     let trace = ["-etrace=fdatasync".to_owned(), "-P".to_owned(), segment.display().to_string()];
     // The first is the start's own, on another thread; then one for each registration.
     let inject = ["-einject=fdatasync:error=EIO:when=3".to_owned()];
-    let Some(mut traced) = Traced::start(&place, "", &[&trace[..], &inject[..]].concat()) else {
-        return;
-    };
+    let Some(mut traced) = Traced::start(&place, "", &[&trace[..], &inject[..]].concat()) else { return };
     let mut client = traced.client(&folders.socket).expect("it serves");
     let (mut kept, mut refused) = (Vec::new(), 0);
     for number in 0..8 {

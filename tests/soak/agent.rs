@@ -104,12 +104,14 @@ impl<'stage> Agent<'stage> {
 
     /// Registers it with other beliefs. What the daemon's own look stands in for must not move meanwhile.
     fn begin_anew(&mut self, held: &mut Held) -> Result<(), Lost> {
+        let _still = self.stage.still.read().unwrap_or_else(PoisonError::into_inner);
+        self.register(held)
+    }
+
+    fn register(&mut self, held: &mut Held) -> Result<(), Lost> {
         held.open = true;
         let name = held.session.name.clone();
-        let still = self.stage.still.read().unwrap_or_else(PoisonError::into_inner);
         let mut session = imagine(self.stage, &name, &mut self.chance);
-        let looks = session.beliefs.iter().any(|belief| belief.place.is_taken_over());
-        let _still = looks.then_some(still);
         let answer = self.ask("context.register", &session.context(&self.stage.root()))?;
         session.registered(&answer);
         self.stage.note(format!("{name} began anew"));
@@ -187,6 +189,10 @@ impl<'stage> Agent<'stage> {
     /// One answer, soon, while files stand still: what it calls fresh must be, and what it calls stale too.
     fn ask_hastily(&mut self, held: &Held) -> Result<(), Lost> {
         let _still = self.stage.still.read().unwrap_or_else(PoisonError::into_inner);
+        self.compare_soon(held)
+    }
+
+    fn compare_soon(&mut self, held: &Held) -> Result<(), Lost> {
         let deadline_ms = [1, 5, 50, 1_000][self.chance.usize(..4)];
         let rows = if self.chance.bool() { "stale" } else { "all" };
         let params = json!({ "session": held.session.name, "rows": rows, "deadline_ms": deadline_ms });
@@ -257,6 +263,33 @@ impl<'stage> Agent<'stage> {
         let _ = stream.write_all(&line.as_bytes()[..whole]);
         if self.chance.bool() {
             let _ = stream.shutdown(Shutdown::Write);
+        }
+    }
+}
+
+/// A client with one session, that only compares, and is called while nothing moves.
+pub(super) struct Asker<'stage> {
+    agent: Agent<'stage>,
+    held: Held,
+}
+
+impl<'stage> Asker<'stage> {
+    pub(super) fn new(stage: &'stage Stage, mut chance: Rng) -> Self {
+        let session = imagine(stage, "soak-asker", &mut chance);
+        let agent = Agent { stage, number: usize::MAX, client: connected(stage), chance, told: None };
+        Self { agent, held: Held { session, open: true } }
+    }
+
+    pub(super) fn ask_at_once(&mut self) {
+        let asked = if self.held.open || self.agent.chance.u8(..40) == 0 {
+            self.agent.register(&mut self.held)
+        } else {
+            self.agent.compare_soon(&self.held)
+        };
+        if asked.is_err() {
+            // Not waited for: whoever asks here lets nobody else ask.
+            let Ok(client) = Client::connect(&self.agent.stage.socket) else { return };
+            self.agent.client = client;
         }
     }
 }

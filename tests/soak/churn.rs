@@ -1,6 +1,7 @@
 //! Who changes the world: the adversary's second process, and git, which checks out branches of a project on which
 //! trees, commands and HEAD rest.
 
+use super::agent::Asker;
 use super::stage::{Stage, count};
 use crate::adversary::head::git;
 use crate::adversary::layout::{Place, VERSIONS, content};
@@ -72,8 +73,8 @@ pub(super) fn places() -> Vec<Place> {
     places
 }
 
-/// Changes the world until it is over.
-pub(super) fn churn(stage: &Stage, mut operator: Operator, mut chance: Rng) {
+/// Changes the world until it is over. It asks too, for nobody asks sooner after a change than who made it.
+pub(super) fn churn(stage: &Stage, mut operator: Operator, mut asker: Asker, mut chance: Rng) {
     let _ending = stage.ending();
     while !stage.is_over() {
         {
@@ -85,6 +86,7 @@ pub(super) fn churn(stage: &Stage, mut operator: Operator, mut chance: Rng) {
                     0 => check_out(stage, &mut chance),
                     _ => operate(stage, &mut operator, &mut chance),
                 }
+                asker.ask_at_once();
             }
         }
         std::thread::sleep(Duration::from_millis(chance.u64(..20)));

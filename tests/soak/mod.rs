@@ -14,7 +14,7 @@ use crate::adversary::process::Operator;
 use crate::adversary::{head, layout};
 use crate::cli::serve::Serving;
 use crate::harness::{Place, ask, wait_until};
-use agent::{Agent, check_exactly};
+use agent::{Agent, Asker, check_exactly};
 use fastrand::Rng;
 use gauge::Gauge;
 use rustix::process::Signal;
@@ -59,7 +59,8 @@ fn a_long_life_under_load() {
             scope.spawn(move || Agent::new(stage, number, chance).live());
         }
         let churning = chance.fork();
-        scope.spawn(move || churn::churn(stage, operator, churning));
+        let asker = Asker::new(stage, chance.fork());
+        scope.spawn(move || churn::churn(stage, operator, asker, churning));
         let begun = Instant::now();
         let many = seconds.div_ceil(5).max(2);
         for life in 0..many {

@@ -19,7 +19,7 @@ pub(super) struct Held {
     pub(super) open: bool,
 }
 
-/// The shared part. Locks are taken in this order: `calm`, `still`, `clients`.
+/// The shared part. Locks are taken in this order: `calm`, `clients`, `still`.
 pub(super) struct Stage {
     pub(super) world: PathBuf,
     pub(super) socket: PathBuf,

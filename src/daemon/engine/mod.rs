@@ -10,6 +10,7 @@ pub(super) mod keeping;
 mod pushing;
 mod scrubbing;
 mod taken;
+mod vigil;
 mod waiting;
 
 use super::clock;
@@ -93,9 +94,9 @@ impl From<StorageError> for Failure {
 
 /// A store and eyes that are no longer used. Dropping them may block, and sled may panic in it.
 pub(super) struct Remains {
-    _index: Index<SledIndex>,
-    _ledger: Ledger,
-    _world: World,
+    index: Index<SledIndex>,
+    ledger: Ledger,
+    world: World,
 }
 
 /// What happened to the engine so far.
@@ -184,7 +185,7 @@ impl Engine {
     pub(super) fn into_parts(self) -> (Parts, Remains) {
         let Self { index, ledger, world, health, subscribers, metrics, log, wake, deaths, inbox, .. } = self;
         let parts = Parts { log, subscribers, metrics, wake, deaths, inbox, health };
-        (parts, Remains { _index: index, _ledger: ledger, _world: world })
+        (parts, Remains { index, ledger, world })
     }
 
     fn turn(&mut self) -> Result<(), Failure> {

@@ -100,6 +100,13 @@ impl Engine {
             Message::When { need: need @ Need::Everything, deadline, work } => {
                 self.verifying.push(Waiter { need, session: None, deadline, work });
             }
+            Message::Seen { deadline, done } => {
+                let work: Work = Box::new(move |_, sight| {
+                    // Whoever asked may have gone away.
+                    let _ = done.send(sight);
+                });
+                self.queued.push(Waiter { need: Need::Barrier, session: None, deadline, work });
+            }
             Message::When { need, deadline, work } => {
                 self.queued.push(Waiter { need, session: None, deadline, work });
             }
