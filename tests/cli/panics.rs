@@ -136,8 +136,7 @@ fn a_compaction_that_dies_ends_the_process() {
     ends_the_process("journal-compact", |doomed| {
         let told = |number: usize| {
             let question = "?".repeat(900);
-            let context =
-                json!({ "session": "t", "root": doomed.place.root, "open_questions": [question, number.to_string()] });
+            let context = json!({ "session": "t", "root": doomed.place.root, "open_questions": [question, number.to_string()] });
             ask(&doomed.daemon, "context.register", &context).is_some()
         };
         assert!((0..1_000).any(|number| !told(number)), "it was never due");
