@@ -2,6 +2,7 @@
 //!
 //! A payload is `KEY=VALUE`, and the last one of a key counts: that is the fold.
 
+mod background;
 mod damage;
 mod lives;
 
