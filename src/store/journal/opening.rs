@@ -77,6 +77,10 @@ impl Journal {
             // The sync above may have succeeded over bytes that the kernel has given up.
             journal.start_over(journal.first_seq - 1)?;
             journal.forget_failed_sync()?;
+        } else if !segment::begins_as(&journal.path, Header::segment(journal.id, journal.first_seq))? {
+            // One of an older program, which a compaction may leave behind its snapshot. That program looks at all formats
+            // before it gives anything up, so one segment that it does not know is enough.
+            journal.begin_segment(journal.last_seq + 1)?;
         }
         journal.tidy()?;
         Ok((journal, opened))
