@@ -4,7 +4,7 @@ use crate::decision::policy::Policy;
 use crate::world::WorldOptions;
 use crate::world::look::{self, LookOptions};
 use serde::Deserialize;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,6 +20,8 @@ pub struct Config {
     pub verify: Verify,
     /// The socket.
     pub server: Server,
+    /// The journal.
+    pub journal: Journal,
     /// The decision log and the daemon's own log.
     pub log: Log,
 }
@@ -160,6 +162,20 @@ pub enum Confine {
     Off,
 }
 
+/// `[journal]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Journal {
+    /// Of closed segments, before they are compacted.
+    pub compact_bytes: u64,
+}
+
+impl Default for Journal {
+    fn default() -> Self {
+        Self { compact_bytes: 64 * 1024 * 1024 }
+    }
+}
+
 /// `[log]`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -252,16 +268,40 @@ pub enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// Whether the same would be met at every start until somebody writes another file. What the system refuses at the
+    /// moment may pass: a disk that fails, descriptors that are used up, a home that nobody may enter yet.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Invalid { .. } => true,
+            Self::Read { source, .. } => {
+                self.is_absence() || matches!(source.kind(), ErrorKind::InvalidData | ErrorKind::IsADirectory)
+            }
+        }
+    }
+
+    /// Whether there is no such file.
+    fn is_absence(&self) -> bool {
+        matches!(self, Self::Read { source, .. }
+            if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
+    }
+}
+
 impl Config {
     /// The file that was named, or the first of the usual ones that exists, or the defaults.
     pub fn load(named: Option<&Path>) -> Result<Self, ConfigError> {
         if let Some(path) = named {
             return Self::read(path);
         }
-        match usual_places().into_iter().find(|path| path.exists()) {
-            Some(path) => Self::read(&path),
-            None => Ok(Self::default()),
+        for path in usual_places() {
+            match Self::read(&path) {
+                Err(error) if error.is_absence() => {}
+                // One that cannot be reached may say something else than the defaults.
+                read => return read,
+            }
         }
+        Ok(Self::default())
     }
 
     fn read(path: &Path) -> Result<Self, ConfigError> {
@@ -293,6 +333,7 @@ impl Config {
             ("server.subscriber_events_max", self.server.subscriber_events_max as u64, 1, 1_000_000),
             ("server.drain_timeout_ms", self.server.drain_timeout_ms, 1, 600_000),
             ("context.results_max", self.context.results_max as u64, 1, 10_000_000),
+            ("journal.compact_bytes", self.journal.compact_bytes, 4_096, 1 << 40),
             ("log.file_bytes_max", self.log.file_bytes_max, 4_096, 1 << 40),
             ("log.files_max", self.log.files_max as u64, 0, 100_000),
             ("log.anchor_lines", self.log.anchor_lines, 0, 1_000_000),
@@ -322,6 +363,7 @@ impl Config {
             ("verify.unwatchable", a.unwatchable != b.unwatchable),
             ("server.connections_max", self.server.connections_max != new.server.connections_max),
             ("server.confine", self.server.confine != new.server.confine),
+            ("journal.compact_bytes", self.journal.compact_bytes != new.journal.compact_bytes),
         ];
         differs.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
     }

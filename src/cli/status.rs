@@ -112,25 +112,37 @@ fn print_health(answer: &Value, shell: &mut Shell) -> Result<(), Stop> {
     shell.out.lines(problems)
 }
 
-fn facts(answer: &Value) -> [(&'static str, String); 8] {
-    let verifying = match number(answer, "suspects") {
-        0 => "all verified".to_owned(),
-        suspects => format!("{suspects} being verified"),
+fn facts(answer: &Value) -> [(&'static str, String); 9] {
+    // Without a store there is none of these.
+    let known =
+        |field: &str| answer[field].as_u64().map_or("not known".to_owned(), |count| count.to_string());
+    let verifying = match answer["suspects"].as_u64() {
+        None => String::new(),
+        Some(0) => ", all verified".to_owned(),
+        Some(suspects) => format!(", {suspects} being verified"),
     };
     let gaps = match answer["last_gap"].as_str() {
-        Some(why) => format!("{}, the last because {}", number(answer, "gaps"), super::words::harmless(why)),
-        None => number(answer, "gaps").to_string(),
+        Some(why) => format!("{}, the last because {}", known("gaps"), super::words::harmless(why)),
+        None => known("gaps"),
     };
+    let compacted = match (answer["compactions"].as_u64(), &answer["compacting"]) {
+        (None, _) => String::new(),
+        (_, Value::Bool(true)) => ", being compacted".to_owned(),
+        (Some(times), _) => format!(", compacted {}", super::words::counted(times, "time")),
+    };
+    let journal = answer["journal_bytes"].as_u64();
+    let journal = journal.map_or("not known".to_owned(), |bytes| super::words::counted(bytes, "byte"));
     let anchored = match number(answer, "anchors_lost") {
         0 => text(answer, "anchored_in"),
         lost => format!("{}, {lost} anchors lost", text(answer, "anchored_in")),
     };
     [
-        ("sessions", number(answer, "sessions").to_string()),
-        ("sources", format!("{}, {verifying}", number(answer, "sources"))),
-        ("watches", number(answer, "watches").to_string()),
-        ("events", number(answer, "events").to_string()),
+        ("sessions", known("sessions")),
+        ("sources", format!("{}{verifying}", known("sources"))),
+        ("watches", known("watches")),
+        ("events", known("events")),
         ("gaps", gaps),
+        ("journal", format!("{journal}{compacted}")),
         ("log sync", text(answer, "log_sync")),
         ("anchored in", anchored),
         ("state", path(&answer["state"])),

@@ -5,7 +5,7 @@ use crate::protocol::refusal::Refusal;
 use crate::session::SessionId;
 use std::fmt::Display;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
@@ -40,22 +40,51 @@ pub(super) type Work = Box<dyn FnOnce(&mut Engine, Sight) + Send>;
 
 /// What travels to the engine.
 pub(super) enum Message {
-    When { need: Need, deadline: Instant, work: Work },
+    When {
+        need: Need,
+        deadline: Instant,
+        work: Work,
+    },
+    /// Whether anything is seen, which can be told without a store.
+    Seen {
+        deadline: Instant,
+        done: oneshot::Sender<Sight>,
+    },
     Stop,
 }
 
 /// Why the store failed last. Whoever was waiting then, or asks before it is open again, is told.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Down(Arc<Mutex<String>>);
+pub(super) struct Down(Arc<Mutex<Failed>>);
+
+#[derive(Debug, Default)]
+struct Failed {
+    why: String,
+    epoch: String,
+}
 
 impl Down {
     pub(super) fn say(&self, why: &impl Display) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = why.to_string();
+        self.lock().why = why.to_string();
+    }
+
+    /// The epoch in which it failed.
+    pub(super) fn last_epoch(&self, epoch: &str) {
+        epoch.clone_into(&mut self.lock().epoch);
+    }
+
+    /// That epoch; empty when there has been none.
+    pub(super) fn epoch(&self) -> String {
+        self.lock().epoch.clone()
     }
 
     fn refusal(&self) -> Refusal {
-        let why = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let why = &self.lock().why;
         Refusal::application("store_failed", format!("{why}; it is tried again by itself, ask again"))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Failed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -104,6 +133,13 @@ impl EngineHandle {
         let work: Work = Box::new(move |engine, sight| drop(sender.send(work(engine, sight))));
         self.outbox.send(Message::When { need, deadline, work }).map_err(|_| self.undone())?;
         receiver.await.map_err(|_| self.undone())
+    }
+
+    /// Whether a cookie comes back by then, with or without a store.
+    pub(super) async fn seen(&self, deadline: Instant) -> Result<Sight, Refusal> {
+        let (done, seen) = oneshot::channel();
+        self.outbox.send(Message::Seen { deadline, done }).map_err(|_| self.undone())?;
+        seen.await.map_err(|_| self.undone())
     }
 
     /// Done when every source has been looked at since the start.

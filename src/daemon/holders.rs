@@ -1,9 +1,13 @@
 //! Who holds a session: the process that last said so, as long as it lives.
 //!
 //! The same session resumed in two terminals ends in a forked transcript. The daemon does not forbid it; it names the
-//! other holder. A process is told from a later one with the same id by the moment it started.
+//! other holder. The process is held by a descriptor, which never means a later one with the same id, and which needs no
+//! /proc: where systemd hides what may not be traced, a confined daemon sees nobody else there.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 
 #[derive(Debug, Default)]
@@ -11,10 +15,10 @@ pub(super) struct Holders {
     held: Mutex<HashMap<String, Process>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 struct Process {
     pid: u32,
-    started: u64,
+    descriptor: OwnedFd,
 }
 
 impl Holders {
@@ -36,13 +40,13 @@ impl Holders {
 impl Process {
     /// The process with this id, if there is one.
     fn now(pid: u32) -> Option<Self> {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name stands in parentheses and may hold anything; the start time is the 20th field behind it.
-        let started = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()?;
-        Some(Self { pid, started })
+        let descriptor = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
+        Some(Self { pid, descriptor }).filter(Self::is_alive)
     }
 
-    fn is_alive(self) -> bool {
-        Self::now(self.pid) == Some(self)
+    /// The descriptor can be read from the process's end on.
+    fn is_alive(&self) -> bool {
+        let mut ended = [PollFd::new(&self.descriptor, PollFlags::IN)];
+        matches!(poll(&mut ended, Some(&Timespec::default())), Ok(0))
     }
 }

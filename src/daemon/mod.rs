@@ -19,6 +19,7 @@ mod log;
 mod metrics;
 mod paranoid;
 mod patience;
+mod post;
 mod request;
 mod server;
 mod signal;
@@ -45,12 +46,15 @@ use handle::EngineHandle;
 use holders::Holders;
 use log::Log;
 use metrics::Metrics;
+use post::Post;
 use std::io;
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 use subscribers::Subscribers;
-use tokio::sync::{Notify, watch};
+use systemd::Systemd;
+use tokio::sync::{Notify, mpsc, watch};
 
 /// What the engine gets beyond the bound of a drain.
 const ENGINE_GRACE: Duration = Duration::from_secs(1);
@@ -120,7 +124,7 @@ pub(crate) struct Daemon {
     cross_checks: paranoid::CrossChecks,
     subscribers: Arc<Subscribers>,
     metrics: Arc<Metrics>,
-    announced: systemd::Announced,
+    systemd: Systemd,
     on_level: OnLevel,
     stop: watch::Sender<Command>,
 }
@@ -140,7 +144,7 @@ impl Daemon {
     /// Reads the configuration again. A bad file is refused and the old one stays. Returns the keys that differ from
     /// those the daemon was started with and count from the next start only.
     fn reload(&self) -> Result<Vec<&'static str>, crate::config::ConfigError> {
-        self.announced.reload(|| self.read_again())
+        self.systemd.reload(|| self.read_again())
     }
 
     fn read_again(&self) -> Result<Vec<&'static str>, crate::config::ConfigError> {
@@ -217,7 +221,7 @@ async fn live(
         log: log.clone(),
     };
     let (handle, inbox) = EngineHandle::new();
-    let made = match making.make(STARTED, None) {
+    let made = match making.make(STARTED) {
         Ok(made) => Some(made),
         // A full disk gets space again, and who asks meanwhile is told.
         Err(error) if error.passes() => {
@@ -232,11 +236,14 @@ async fn live(
             return Err(error.into());
         }
     };
-    let bound_by_us = activated.is_none();
-    let listener = match activated {
-        Some(activated) => activated.listener,
-        None => server::bind(&folders)?,
+    let (listener, handed) = match activated {
+        Some(activated) => {
+            let socket = activated.socket().to_owned();
+            (activated.listener, Some(socket))
+        }
+        None => (server::bind(&folders)?, None),
     };
+    let post = Post::take(&folders, handed.as_deref());
     let subscribers = Arc::<Subscribers>::default();
     let told = Arc::clone(&subscribers);
     let metrics = Arc::new(Metrics::new());
@@ -257,19 +264,17 @@ async fn live(
         cross_checks: paranoid::CrossChecks::default(),
         subscribers,
         metrics,
-        announced: systemd::Announced::default(),
+        systemd: Systemd::usual(),
         on_level,
         stop: stop.clone(),
     });
-    let ended = serve(&daemon, listener, engine, stop.subscribe(), signals, serving).await;
+    let ended = serve(&daemon, (listener, &post), engine, stop.subscribe(), signals, serving).await;
     if ended.is_ok() {
         // Nobody appends any more. A disk that hangs does not hold up the end.
         drop(tokio::time::timeout(ENGINE_GRACE, daemon.log.anchor()).await);
     }
-    systemd::stopping();
-    if bound_by_us {
-        daemon.folders.remove_socket();
-    }
+    daemon.systemd.stopping();
+    post.leave();
     daemon.folders.remove_pid();
     drop(held);
     ended
@@ -278,7 +283,7 @@ async fn live(
 /// Serves until told to stop, then drains within the bound.
 async fn serve(
     daemon: &Arc<Daemon>,
-    listener: std::os::unix::net::UnixListener,
+    (listener, post): (UnixListener, &Post),
     mut engine: tokio::task::JoinHandle<Result<(), Fatal>>,
     mut stop: watch::Receiver<Command>,
     signals: Option<Signals>,
@@ -287,18 +292,24 @@ async fn serve(
     let signals = signals.map(|signals| signals.listen(daemon)).transpose();
     let signals = signals.map_err(|source| Fatal::Start { what: "the signal thread", source })?;
     let ready = daemon.engine.settled_all();
-    let server = server::serve(Arc::clone(daemon), listener, stop.clone());
+    // One at a time: the next is bound when this one is taken away too.
+    let (bound, later) = mpsc::channel(1);
+    let server = server::serve(Arc::clone(daemon), listener, later, stop.clone());
     let mut server = tokio::spawn(server);
     serving();
     let fed = tokio::spawn(systemd::feed(Arc::clone(daemon)));
+    let teller = Arc::clone(daemon);
+    // To the very end: who reads late is told late.
+    tokio::spawn(async move { teller.systemd.tell_later().await });
     let announcer = Arc::clone(daemon);
     let announce = tokio::spawn(async move {
         ready.await;
-        announcer.announced.ready();
+        announcer.systemd.ready();
         tracing::info!("every watch is armed");
     });
     let ended = tokio::select! {
         ended = &mut engine => Some(flatten(ended)),
+        lost = post.keep(bound) => Some(Err(lost)),
         _ = stop.wait_for(|command| *command == Command::Stop) => None,
     };
     announce.abort();
@@ -306,7 +317,7 @@ async fn serve(
     if let Some(ended) = ended {
         return ended.and(Err(Fatal::Engine("it ended by itself".to_owned())));
     }
-    systemd::stopping();
+    daemon.systemd.stopping();
     tracing::info!("stopping");
     // One bound for both: the connections first, the engine with what is left.
     let bound = Duration::from_millis(daemon.config().server.drain_timeout_ms);

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
 /// Connections that may wait for the kernel.
@@ -47,10 +47,16 @@ pub(super) fn bind(folders: &Folders) -> Result<StdListener, Fatal> {
     bound().map_err(|error| Fatal::Socket { path: path.clone(), source: error.into() })
 }
 
-/// Accepts until told to stop, then waits for the connections to finish what they have begun.
-pub(super) async fn serve(daemon: Arc<Daemon>, listener: StdListener, mut stop: watch::Receiver<Command>) {
+/// Accepts until told to stop, then waits for the connections to finish what they have begun. A listener that comes later
+/// takes the place of the one before it.
+pub(super) async fn serve(
+    daemon: Arc<Daemon>,
+    listener: StdListener,
+    mut later: mpsc::Receiver<StdListener>,
+    mut stop: watch::Receiver<Command>,
+) {
     let dart = daemon.died.dart("server");
-    let listener = match UnixListener::from_std(listener) {
+    let mut listener = match UnixListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => {
             tracing::error!(%error, "the socket cannot be served");
@@ -58,41 +64,87 @@ pub(super) async fn serve(daemon: Arc<Daemon>, listener: StdListener, mut stop: 
             return;
         }
     };
-    let max = daemon.config().server.connections_max;
-    let places = Arc::new(Semaphore::new(max));
-    let refusals = Arc::new(Semaphore::new(REFUSED_AT_ONCE));
-    let mut connections = JoinSet::new();
+    let mut hall = Hall::new(&daemon, &stop);
     let mut trouble = None;
-    let mut number = 0;
     loop {
         fault(dart.thread());
-        while connections.try_join_next().is_some() {}
+        while hall.connections.try_join_next().is_some() {}
         let accepted = tokio::select! {
             biased;
             _ = stop.wait_for(|command| *command == Command::Stop) => break,
-            accepted = accept(&listener, &refusals, &mut trouble) => accepted,
+            Some(later) = later.recv() => {
+                match UnixListener::from_std(later) {
+                    Ok(later) => hall.let_in_queued(std::mem::replace(&mut listener, later)),
+                    Err(error) => tracing::error!(%error, "the socket that was bound anew cannot be served"),
+                }
+                continue;
+            }
+            accepted = accept(&listener, &hall.refusals, &mut trouble) => accepted,
         };
-        let Some((stream, refusal)) = accepted else { continue };
-        if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
-            drop(refusal);
-            let (daemon, stop) = (Arc::clone(&daemon), stop.clone());
-            let present = daemon.metrics.connections.enter();
-            number += 1;
-            connections.spawn(async move {
-                converse(daemon, stream, stop, number).await;
-                drop(present);
-                drop(place);
-            });
-        } else {
-            daemon.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
-            connections.spawn(async move {
-                refuse(stream, max).await;
-                drop(refusal);
-            });
+        if let Some((stream, refusal)) = accepted {
+            hall.let_in(stream, refusal);
         }
     }
     drop(listener);
-    while connections.join_next().await.is_some() {}
+    while hall.connections.join_next().await.is_some() {}
+}
+
+/// Those who are connected, and the places there are for them.
+struct Hall {
+    daemon: Arc<Daemon>,
+    stop: watch::Receiver<Command>,
+    max: usize,
+    places: Arc<Semaphore>,
+    refusals: Arc<Semaphore>,
+    connections: JoinSet<()>,
+    /// How many were let in so far: the number of the last of them.
+    number: u64,
+}
+
+impl Hall {
+    fn new(daemon: &Arc<Daemon>, stop: &watch::Receiver<Command>) -> Self {
+        let max = daemon.config().server.connections_max;
+        let (places, refusals) = (Semaphore::new(max), Semaphore::new(REFUSED_AT_ONCE));
+        let (daemon, stop) = (Arc::clone(daemon), stop.clone());
+        let connections = JoinSet::new();
+        let (places, refusals) = (Arc::new(places), Arc::new(refusals));
+        Self { daemon, stop, max, places, refusals, connections, number: 0 }
+    }
+
+    /// `refusal` is the permit under which it is refused where there is no place.
+    fn let_in(&mut self, stream: UnixStream, refusal: OwnedSemaphorePermit) {
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            self.daemon.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
+            let max = self.max;
+            self.connections.spawn(async move {
+                refuse(stream, max).await;
+                drop(refusal);
+            });
+            return;
+        };
+        drop(refusal);
+        let (daemon, stop) = (Arc::clone(&self.daemon), self.stop.clone());
+        let present = daemon.metrics.connections.enter();
+        self.number += 1;
+        let number = self.number;
+        self.connections.spawn(async move {
+            converse(daemon, stream, stop, number).await;
+            drop(present);
+            drop(place);
+        });
+    }
+
+    /// Whoever had found the socket before it was taken away is let in too: with its listener their connection would go.
+    fn let_in_queued(&mut self, old: UnixListener) {
+        let Ok(old) = old.into_std() else { return };
+        while let Ok((stream, _)) = old.accept() {
+            let Ok(refusal) = Arc::clone(&self.refusals).try_acquire_owned() else { return };
+            let stream = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream));
+            if let Some(stream) = stream.ok().filter(is_ours) {
+                self.let_in(stream, refusal);
+            }
+        }
+    }
 }
 
 /// One connection of our own user, with the permit under which it may be refused.
@@ -100,7 +152,7 @@ async fn accept(
     listener: &UnixListener,
     refusals: &Arc<Semaphore>,
     trouble: &mut Option<Trouble>,
-) -> Option<(UnixStream, tokio::sync::OwnedSemaphorePermit)> {
+) -> Option<(UnixStream, OwnedSemaphorePermit)> {
     let permit = Arc::clone(refusals).acquire_owned().await.ok()?;
     let accepted = match trouble {
         Some(Trouble { last, .. }) => tokio::time::timeout_at((*last + CALM).into(), listener.accept()).await,

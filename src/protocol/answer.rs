@@ -42,7 +42,7 @@ pub struct Hello<'answer> {
     pub version: &'static str,
     /// Version of the protocol.
     pub protocol: u32,
-    /// The current epoch.
+    /// The current epoch; the last one while the store is down, and empty if it was never up.
     pub epoch: &'answer str,
     /// The daemon's process id.
     pub pid: u32,
@@ -169,31 +169,14 @@ pub struct Health<'answer> {
     pub pid: u32,
     /// Seconds since it was started.
     pub uptime_s: u64,
-    /// The clock of the answer.
-    pub clock: ClockOut<'answer>,
-    /// Sessions that are registered.
-    pub sessions: usize,
-    /// Sources that somebody rests on.
-    pub sources: usize,
-    /// Sources being verified.
-    pub suspects: usize,
-    /// Watches held in the kernel.
-    pub watches: usize,
-    /// Events seen since start, opens and reads not counted.
-    pub events: u64,
+    /// What the store and the eyes know; nothing of it while the store is down.
+    #[serde(flatten)]
+    pub known: Known<'answer>,
     /// Connections that are told what happens.
     pub subscribers: usize,
-    /// Gaps since start.
-    pub gaps: u64,
-    /// Changes that the scrub found and no event had announced.
-    pub missed_events: u64,
-    /// How often the scrub has gone through everything since start.
-    pub scrub_passes: u64,
     /// Decisions compared with the disk; only in paranoid mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paranoid: Option<Paranoid>,
-    /// Why the last gap began.
-    pub last_gap: Option<&'answer str>,
     /// How the decision log reaches the disk.
     pub log_sync: &'static str,
     /// Who keeps anchors of the decision log: `journald`, or `nothing`.
@@ -206,6 +189,37 @@ pub struct Health<'answer> {
     pub state: WirePath,
     /// What went wrong and is not mended yet, one sentence each.
     pub problems: Vec<String>,
+}
+
+/// The part of [`Health`] that needs a store. Each is `null` without one.
+#[derive(Debug, Default, Serialize)]
+pub struct Known<'answer> {
+    /// The clock of the answer.
+    pub clock: Option<ClockOut<'answer>>,
+    /// Sessions that are registered.
+    pub sessions: Option<usize>,
+    /// Sources that somebody rests on.
+    pub sources: Option<usize>,
+    /// Sources being verified.
+    pub suspects: Option<usize>,
+    /// Watches held in the kernel.
+    pub watches: Option<usize>,
+    /// Events seen since the eyes were opened, opens and reads not counted.
+    pub events: Option<u64>,
+    /// Gaps since start.
+    pub gaps: Option<u64>,
+    /// Changes that the scrub found and no event had announced.
+    pub missed_events: Option<u64>,
+    /// How often the scrub has gone through everything since start.
+    pub scrub_passes: Option<u64>,
+    /// How long the journal is.
+    pub journal_bytes: Option<u64>,
+    /// How often it was compacted since start.
+    pub compactions: Option<u64>,
+    /// Whether it is being compacted.
+    pub compacting: Option<bool>,
+    /// Why the last gap began.
+    pub last_gap: Option<&'answer str>,
 }
 
 /// `subscribe`

@@ -9,8 +9,9 @@ use super::record::Record;
 use super::replay::{ReplayError, apply};
 use crate::index::Index;
 use crate::index::storage::{Memory, StorageError};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Closed segments cannot be compacted. They are as they were.
+/// Closed segments cannot be compacted. They are as they were, whether or not a snapshot of them is in place by now.
 #[derive(Debug, thiserror::Error)]
 pub enum CompactError {
     /// They cannot be read, or the snapshot cannot be written.
@@ -22,15 +23,20 @@ pub enum CompactError {
 }
 
 /// Puts a snapshot in place of what closed segments hold; they are still to be removed. Blocks, and belongs on a thread
-/// that nobody waits for.
-pub fn compact(closed: &Closed) -> Result<Written, CompactError> {
-    let payloads = left_of(closed)?;
+/// that nobody waits for. Gives up soon after `stop` is set.
+pub(super) fn compact(closed: &Closed, stop: &AtomicBool) -> Result<Written, CompactError> {
+    let payloads = left_of(closed, stop)?;
     Ok(closed.write(payloads)?)
 }
 
-fn left_of(closed: &Closed) -> Result<Vec<Vec<u8>>, CompactError> {
+fn left_of(closed: &Closed, stop: &AtomicBool) -> Result<Vec<Vec<u8>>, CompactError> {
     let mut index = Index::open(Memory::default(), "")?;
-    closed.read(&mut |piece| Ok(tell(&mut index, piece)?))?;
+    closed.read(&mut |piece| {
+        if stop.load(Ordering::Relaxed) {
+            return Err("the store is being closed".into());
+        }
+        Ok(tell(&mut index, piece)?)
+    })?;
     let mut payloads = Vec::new();
     kept::of(&index, &mut |record| {
         payloads.push(record.to_bytes());

@@ -5,13 +5,15 @@
 //! segment, read back and compared, and has that one on disk.
 
 use super::StoreError;
-use super::journal::{Journal, JournalError};
+use super::compactor::{Compacted, Compactor, Help};
+use super::journal::{Journal, JournalError, SEGMENT_BYTES_MAX};
 use super::record::Record;
 use super::syncer::{Done, Syncer, Watched};
 use super::tail::Tail;
 use crate::world::dart::Died;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// The journal and what keeps it on disk.
 pub struct Ledger {
@@ -24,17 +26,31 @@ pub struct Ledger {
     unwatched: Option<String>,
     tail: Arc<Tail>,
     syncer: Syncer,
+    compactor: Compactor,
 }
 
+/// Compaction takes whole segments: with so many of them it begins soon after it is due. Each costs the engine the syncs
+/// of a new file.
+const SEGMENTS: u64 = 8;
+const SEGMENT_BYTES_MIN: u64 = 4_096;
+
 impl Ledger {
-    pub(super) fn new(journal: Journal, tail: Tail, died: &Died) -> Result<Self, StoreError> {
+    pub(super) fn new(
+        mut journal: Journal,
+        tail: Tail,
+        compact_bytes: u64,
+        died: &Died,
+    ) -> Result<Self, StoreError> {
+        journal.set_segment_bytes_max((compact_bytes / SEGMENTS).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX));
         let syncer = Syncer::start("journal-sync", died).map_err(StoreError::Thread)?;
         let watched = syncer.watch(journal.file()?);
         let segment = journal.first_seq();
         // Opening has synced what it replayed.
         let synced = Arc::new(AtomicU64::new(journal.last_seq()));
         tail.note(journal.last_seq());
-        Ok(Self { journal, watched, segment, synced, unwatched: None, tail: Arc::new(tail), syncer })
+        let compactor = Compactor::new(compact_bytes, died);
+        let tail = Arc::new(tail);
+        Ok(Self { journal, watched, segment, synced, unwatched: None, tail, syncer, compactor })
     }
 
     /// Writes a record. It is not on disk before [`Ledger::sync`] says so.
@@ -54,6 +70,41 @@ impl Ledger {
         self.segment = self.journal.first_seq();
         self.unwatched = None;
         Ok(())
+    }
+
+    /// Begins a compaction if one is due, and says how the last one ended, once. `help` is asked for when one begins.
+    pub fn tend(&mut self, help: impl FnOnce() -> Help) -> Option<Compacted> {
+        self.compactor.tend(&mut self.journal, help)
+    }
+
+    /// Why the journal was not compacted when that was due, until it is.
+    #[must_use]
+    pub fn not_compacted(&self) -> Option<&str> {
+        self.compactor.failed()
+    }
+
+    /// When compaction is tried again after a failure.
+    #[must_use]
+    pub fn compaction_due(&self) -> Option<Instant> {
+        self.compactor.next_try()
+    }
+
+    /// Whether it is being compacted.
+    #[must_use]
+    pub fn is_compacting(&self) -> bool {
+        self.compactor.is_running()
+    }
+
+    /// How long the snapshot is that the journal begins with; 0 when there is none.
+    #[must_use]
+    pub fn snapshot_bytes(&self) -> u64 {
+        self.journal.snapshot_bytes()
+    }
+
+    /// How long the journal is: its snapshot, and the segments behind it.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.journal.bytes()
     }
 
     /// The last record that was written.

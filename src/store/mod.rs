@@ -13,7 +13,8 @@ pub mod sled_index;
 pub mod syncer;
 mod asides;
 mod catching_up;
-pub mod compacting;
+mod compacting;
+mod compactor;
 pub mod export;
 mod ledger;
 mod passing;
@@ -25,6 +26,7 @@ mod whole;
 use crate::index::storage::{StorageError, Trouble};
 use crate::index::{Check, Index, RegisterError};
 use crate::world::dart::Died;
+pub use compactor::{Compacted, Help};
 pub use ledger::Ledger;
 pub use size::bytes_below;
 
@@ -36,7 +38,7 @@ use replay::ReplayError;
 use sled_index::{Doubt, SledIndex};
 use std::io;
 use std::path::{Path, PathBuf};
-use tail::Tail;
+use tail::{Noted, Tail};
 
 /// The store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +67,17 @@ pub enum StoreError {
         /// Whether only the disk is in the way.
         trouble: Trouble,
     },
+    /// A thread hangs in the index, which was set aside. A new one under its name is safe from it in a new process only.
+    #[error(
+        "the index {} was set aside, for {reason}; what hangs in it ends with this process, so start again",
+        path.display()
+    )]
+    Hangs {
+        /// Where it was.
+        path: PathBuf,
+        /// How it hangs.
+        reason: String,
+    },
     /// The syncing thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
@@ -82,8 +95,15 @@ impl StoreError {
             Self::Index(StorageError { trouble, .. }) | Self::NewIndex { trouble, .. } => {
                 *trouble == Trouble::Disk
             }
+            Self::Hangs { .. } => false,
             Self::Thread(_) => true,
         }
+    }
+
+    /// Whether only another process gets past it.
+    #[must_use]
+    pub fn ends_the_process(&self) -> bool {
+        self.is_final() || matches!(self, Self::Hangs { .. })
     }
 
     /// Whether nothing but another version of the program, or a person, gets past it: the same would be met every time.
@@ -106,6 +126,8 @@ pub struct Opening<'name> {
     pub stamp: &'name str,
     /// Why the index is in doubt before it is even opened, when it is.
     pub distrust: Option<&'name str>,
+    /// How long the closed segments of the journal are when they are compacted, at least.
+    pub compact_bytes: u64,
 }
 
 /// What opening gave.
@@ -130,17 +152,24 @@ pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
         None => match bring_up(opening, &folder, &mut healed) {
             Ok(brought_up) => return opened(opening, brought_up, healed, died),
             Err(Hurdle::Store(error)) => return Err(error),
-            Err(Hurdle::Index(Doubt { reason, trouble: trouble @ Trouble::Disk })) => {
+            Err(Hurdle::Index(Doubt { reason, trouble: trouble @ Trouble::Disk, .. })) => {
                 return Err(StoreError::NewIndex { path: folder, reason, trouble });
             }
             Err(Hurdle::Index(doubt)) => doubt,
         },
     };
-    healed.extend(set_aside(&folder, opening.stamp, &doubt)?);
+    let aside = set_aside(&folder, opening.stamp, &doubt)?;
+    if doubt.hangs {
+        return Err(StoreError::Hangs { path: folder, reason: doubt.reason });
+    }
+    healed.extend(aside);
     match bring_up(opening, &folder, &mut healed) {
         Ok(brought_up) => opened(opening, brought_up, healed, died),
         Err(Hurdle::Store(error)) => Err(error),
-        Err(Hurdle::Index(Doubt { reason, trouble })) => {
+        Err(Hurdle::Index(Doubt { reason, hangs: true, .. })) => {
+            Err(StoreError::Hangs { path: folder, reason })
+        }
+        Err(Hurdle::Index(Doubt { reason, trouble, .. })) => {
             make_room(&folder, trouble)?;
             Err(StoreError::NewIndex { path: folder, reason, trouble })
         }
@@ -177,7 +206,8 @@ fn opened(
 ) -> Result<Opened, StoreError> {
     let BroughtUp { index, checks, journal } = brought_up;
     let tail = Tail::open(&tail_of(opening.state), journal.id());
-    Ok(Opened { index, checks, ledger: Ledger::new(journal, tail, died)?, healed })
+    let ledger = Ledger::new(journal, tail, opening.compact_bytes, died)?;
+    Ok(Opened { index, checks, ledger, healed })
 }
 
 /// Not in the journal's folder: one that is put back from a copy is to be found out too.
@@ -243,9 +273,9 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
         // It may know what a damaged snapshot has lost, and what is told later would stand on that in it alone.
         return Err(Hurdle::Index(Doubt::contents("records of the journal are lost")));
     }
-    let lost = lost_end(opening.state, &journal)?;
-    healed.extend(lost.iter().cloned());
-    if opened.in_doubt || lost.is_some() {
+    let lost = lost(opening.state, &journal)?;
+    healed.extend(lost.iter().map(|lost| lost.what.clone()));
+    if opened.in_doubt || lost.is_some_and(|lost| lost.in_doubt) {
         doubt_all(&mut journal, &mut index)?;
         healed.push("every session told before is in doubt, for records of the journal are lost".to_owned());
     }
@@ -258,17 +288,34 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
     Ok(BroughtUp { index, checks, journal })
 }
 
-/// Whether the journal ends before what was on disk, as a sentence. It is in doubt then, on disk too.
-fn lost_end(state: &Path, journal: &Journal) -> Result<Option<String>, Hurdle> {
+/// Records that were on disk, and are not there.
+struct Lost {
+    /// As a sentence.
+    what: String,
+    /// Whether there is anything left that rests on them.
+    in_doubt: bool,
+}
+
+/// Whether the journal ends before what was on disk, or is another one that holds nothing yet. If anything is left of it
+/// it is in doubt then, on disk too.
+fn lost(state: &Path, journal: &Journal) -> Result<Option<Lost>, Hurdle> {
     let path = tail_of(state);
-    let noted = tail::noted(&path, journal.id())
+    let noted = tail::noted(&path)
         .map_err(|source| Hurdle::Store(StoreError::Folder { path: path.clone(), source }))?;
-    let Some(seq) = noted.filter(|&seq| seq > journal.last_seq()) else { return Ok(None) };
-    journal.put_in_doubt().map_err(|error| Hurdle::Store(error.into()))?;
-    let ends = journal.last_seq();
-    let what = format!("the journal was damaged: it ends at record {ends}, and record {seq} was on disk");
+    let Some(Noted { id, seq }) = noted else { return Ok(None) };
+    let (ours, ends) = (id == journal.id(), journal.last_seq());
+    let what = if ours && seq > ends {
+        journal.put_in_doubt().map_err(|error| Hurdle::Store(error.into()))?;
+        format!("the journal was damaged: it ends at record {ends}, and record {seq} was on disk")
+    } else if !ours && ends == 0 && seq > 0 {
+        format!(
+            "the journal is lost: record {seq} of it was on disk, and none is there, so every session is gone"
+        )
+    } else {
+        return Ok(None);
+    };
     tracing::error!("{what}");
-    Ok(Some(what))
+    Ok(Some(Lost { what, in_doubt: ours }))
 }
 
 fn torn_text(torn: &journal::Torn) -> String {

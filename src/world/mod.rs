@@ -81,7 +81,7 @@ pub enum WorldError {
         source: io::Error,
     },
     /// No watcher can be made.
-    #[error("no inotify instance can be made ({source}); see fs.inotify.max_user_instances")]
+    #[error("nothing can be watched ({source}); raise {}", limit_behind(source))]
     Watcher {
         /// Why.
         source: notify::Error,
@@ -92,6 +92,14 @@ pub enum WorldError {
     /// No thread can be started.
     #[error("no verifier thread can be started: {0}")]
     Threads(io::Error),
+}
+
+/// An instance may be had, and no watch for its first folder.
+fn limit_behind(error: &notify::Error) -> &'static str {
+    match error.kind {
+        notify::ErrorKind::MaxFilesWatch => "fs.inotify.max_user_watches",
+        _ => "fs.inotify.max_user_instances",
+    }
 }
 
 /// The watcher, its marks, and the verifiers.
@@ -165,9 +173,11 @@ impl World {
         self.verifiers.submit(checks, urgent);
     }
 
-    /// Has what is held looked at again, without an event. What looks different comes in a later batch.
-    pub fn scrub(&self, held: Vec<crate::index::scrub::Held>, pass: u64) {
-        self.scrubber.submit(held, pass);
+    /// Has what is held looked at again, without an event, and says whether it will be: not while there is enough to look
+    /// at. What looks different comes in a later batch.
+    #[must_use]
+    pub fn scrub(&self, held: Vec<crate::index::scrub::Held>, pass: u64) -> bool {
+        self.scrubber.submit(held, pass)
     }
 
     /// Ends the watches that nobody else needs.

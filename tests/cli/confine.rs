@@ -2,9 +2,12 @@
 
 use super::serve::{Serving, state};
 use super::staled;
-use crate::harness::{Place, wait_until};
+use crate::harness::{Place, ask, file, wait_until};
 use rustix::process::Signal;
+use serde_json::{Value, json};
+use staled::client::Client;
 use std::io::Write;
+use std::process::Command;
 
 /// Points the decision log at a file outside, and has the daemon open it again.
 fn reaches_outside(place: &Place, daemon: &Serving) -> bool {
@@ -50,4 +53,39 @@ fn a_daemon_that_is_told_not_to_is_not_confined() {
     let daemon = Serving::start(&place, &["--config", config.to_str().expect("UTF-8")]);
     assert_eq!(staled(&place, &daemon.socket, &["status", "--json"]).ok().json()["confinement"], "off");
     assert!(reaches_outside(&place, &daemon), "{}", daemon.said());
+}
+
+/// Under the units /proc shows no process that may not be traced, and a confined daemon may trace none.
+#[test]
+fn another_holder_is_named_although_no_process_is_shown_to_the_daemon() {
+    let place = Place::new();
+    place.write("a", "1");
+    let hide = "mount -t proc -o hidepid=invisible proc /proc";
+    let may = format!("{hide} && setpriv --regid=65534 --clear-groups true");
+    let may = Command::new("unshare").args(["--mount", "sh", "-c", &may]).output();
+    if !may.is_ok_and(|output| output.status.success()) {
+        let _ = writeln!(std::io::stderr(), "skipped: /proc cannot be mounted anew here");
+        return;
+    }
+    let mut command = Command::new("unshare");
+    // The kernel hides nothing from the group of root.
+    let start = format!("{hide} && exec setpriv --regid=65534 --clear-groups \"$0\" \"$@\"");
+    command.args(["--mount", "sh", "-c", &start]);
+    command.arg(env!("CARGO_BIN_EXE_staled")).env("STALED_JOURNAL_SOCKET", "/nowhere/journal");
+    let daemon = Serving::start_by(&place, command, &[]);
+    let mut client = Client::connect(&daemon.socket).expect("it serves");
+    let context = json!({ "session": "s", "root": place.root, "results": [file("a", "1")] });
+    ask(&mut client, "context.register", &context);
+    let mut held_by = |pid: u32| {
+        let asked = json!({ "session": "s", "holder": { "pid": pid } });
+        ask(&mut client, "decide", &asked)["held_by"]["pid"].clone()
+    };
+    let mut other = Command::new("sleep").arg("600").spawn().expect("a process");
+    assert_eq!(held_by(other.id()), Value::Null);
+    let named = held_by(std::process::id());
+    other.kill().expect("it runs");
+    assert_eq!(named, other.id());
+    // Gone is gone, even if nobody has asked how it ended.
+    wait_until("it is forgotten", || held_by(std::process::id()).is_null());
+    other.wait().expect("it ended");
 }

@@ -50,8 +50,9 @@ fn register(place: &Place, daemon: &Serving) {
 
 /// The number behind a name.
 fn number(line: &str, name: &str) -> Option<u64> {
-    let (_, after) =
-        line.split_once(&format!(" {name}=").as_str()).or_else(|| line.split_once(&format!("{{{name}=")))?;
+    let (_, after) = line
+        .split_once(format!(" {name}=").as_str())
+        .or_else(|| line.split_once(format!("{{{name}=").as_str()))?;
     after.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
 }
 
@@ -114,7 +115,7 @@ fn each_batch_of_events_has_a_span_that_counts_it() {
     // Where the change was taken, one source became suspect; where its look was, the row changed.
     let taken = line(&daemon, &["batch{marks=1 ", "taken touched=1 "]);
     assert!(number(&taken, "micros").is_some(), "{taken}");
-    line(&daemon, &["batch{marks=0 answers=1 ", "changed id=a "]);
+    line(&daemon, &["batch{marks=", "changed id=a "]);
     line(&daemon, &["batch{", " cookies=1 gap=false}: ", "taken touched="]);
     for said in daemon.said().lines().filter(|said| said.contains("batch{")) {
         let counts = ["marks", "answers", "cookies"].map(|name| number(said, name).expect("a number"));

@@ -1,6 +1,7 @@
 //! A daemon in a child process, killed right behind an acknowledgement, again and again: everything acknowledged is
 //! there, and the decision is what a plain rescan says.
 
+mod compaction;
 mod index;
 mod log;
 mod points;
@@ -25,8 +26,10 @@ fn a_daemon_to_be_killed() {
     let Some(home) = std::env::var_os(HOME) else { return };
     let folders = Folders::below(Path::new(&home));
     let (stop, _) = tokio::sync::watch::channel(Command::Run);
-    daemon::run(Start { config: Config::default(), config_file: None, folders }, stop, None)
-        .expect("a daemon");
+    let mut config = Config::default();
+    // A kill is as likely to hit a compaction as anything else.
+    config.journal.compact_bytes = 4_096;
+    daemon::run(Start { config, config_file: None, folders }, stop, None).expect("a daemon");
 }
 
 struct Victim(Child);

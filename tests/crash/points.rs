@@ -18,16 +18,16 @@ const CALLS: &str = "write,pwrite64,fsync,fdatasync,sync_file_range,ftruncate,re
 /// About as many calls as the busiest thread of the daemon makes in the script.
 const CALLS_MAX: usize = 80;
 
-/// Rotation is part of the life.
-const ROTATING: &str = "[log]\nfile_bytes_max = 4096\n";
+/// Rotation and compaction are part of the life.
+pub(super) const BUSY: &str = "[log]\nfile_bytes_max = 4096\n[journal]\ncompact_bytes = 4096\n";
 
 /// What was answered: sessions with what each file was seen as, and the receipts of decisions. `open` is the session whose
 /// last request was not answered, and may be either way.
 #[derive(Default)]
-struct Answered {
-    sessions: BTreeMap<String, BTreeMap<String, &'static str>>,
+pub(super) struct Answered {
+    pub(super) sessions: BTreeMap<String, BTreeMap<String, &'static str>>,
     receipts: Vec<Receipt>,
-    open: Option<String>,
+    pub(super) open: Option<String>,
 }
 
 /// One life: registrations, acknowledgements, drops and decisions, and a shutdown at its end. True when it got so far.
@@ -65,7 +65,7 @@ fn live(place: &Place, client: &mut Client, answered: &mut Answered) -> bool {
     client.ask("shutdown", &json!({})).is_ok()
 }
 
-fn assert_kept(place: &Place, answered: &Answered, point: &str) {
+pub(super) fn assert_kept(place: &Place, answered: &Answered, point: &str) {
     let daemon = Daemon::start(&place.home);
     let client = &mut daemon.client();
     for (name, seen) in answered.sessions.iter().filter(|(name, _)| answered.open.as_ref() != Some(name)) {
@@ -103,7 +103,7 @@ fn a_daemon_killed_at_any_call_has_kept_what_it_answered() {
         let place = Place::new();
         ["a", "b"].iter().for_each(|name| place.write(name, "1"));
         let inject = [format!("-etrace={CALLS}"), format!("-einject={CALLS}:signal=SIGKILL:when={at}")];
-        let Some(mut traced) = Traced::start(&place, ROTATING, &inject) else { return };
+        let Some(mut traced) = Traced::start(&place, BUSY, &inject) else { return };
         let mut answered = Answered::default();
         let whole = traced
             .client(&Folders::below(&place.home).socket)
@@ -134,9 +134,7 @@ fn a_journal_that_could_not_be_synced_goes_on_in_a_new_segment() {
     let trace = ["-etrace=fdatasync".to_owned(), "-P".to_owned(), segment.display().to_string()];
     // The first is the start's own, on another thread; then one for each registration.
     let inject = ["-einject=fdatasync:error=EIO:when=3".to_owned()];
-    let Some(mut traced) = Traced::start(&place, ROTATING, &[&trace[..], &inject[..]].concat()) else {
-        return;
-    };
+    let Some(mut traced) = Traced::start(&place, "", &[&trace[..], &inject[..]].concat()) else { return };
     let mut client = traced.client(&folders.socket).expect("it serves");
     let (mut kept, mut refused) = (Vec::new(), 0);
     for number in 0..8 {

@@ -1,6 +1,7 @@
 //! The verbs, one file each, through the socket; and what holds for all of them.
 
 mod check;
+mod compaction;
 mod decide;
 mod eol;
 mod hello;

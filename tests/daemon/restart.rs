@@ -415,3 +415,49 @@ fn the_chain_of_decisions_goes_on_over_restarts() {
         }
     }
 }
+
+/// What is left of the records that an index lacks is all that the journal has.
+#[test]
+fn an_index_from_before_a_compaction_is_made_again_and_one_from_after_it_is_not() {
+    let place = Place::new();
+    write_each(&place, &["a", "b"], "1");
+    let config = || {
+        let mut config = Config::default();
+        config.decision.deadline_ms = config.decision.deadline_ms_max;
+        config.journal.compact_bytes = 4_096;
+        config
+    };
+    let start = || Daemon::start_with(&place.home, config());
+    let (state, saved) = (place.home.join("state"), place.home.join("saved"));
+    let copy = |from: &Path, to: &Path| {
+        let _ = fs::remove_dir_all(to);
+        assert!(std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
+    };
+    let daemon = start();
+    register(&daemon, &place, "s", &json!([file("a", "1"), file("b", "0")]));
+    daemon.stop();
+    copy(&state.join("index"), &saved);
+    let daemon = start();
+    daemon.ask("fact.refute", &json!({ "session": "s", "source": "a" }));
+    while daemon.ask("status", &json!({}))["compactions"] == 0 {
+        register(&daemon, &place, "t", &json!([file("a", "1"), file("b", "1")]));
+    }
+    let before = told(&daemon, &["s", "t"]);
+    daemon.stop();
+    let set_aside = |state: &Path| {
+        let log = fs::read_to_string(state.join("decisions.jsonl")).unwrap();
+        log.lines().filter(|line| line.contains("\"healed\"") && line.contains("set aside")).count()
+    };
+    for (what, healed) in [("as it was", 0), ("as old as the first session", 1), ("gone", 1), ("as it is", 1)]
+    {
+        match what {
+            "as old as the first session" => copy(&saved, &state.join("index")),
+            "gone" => fs::remove_dir_all(state.join("index")).unwrap(),
+            _ => {}
+        }
+        let daemon = start();
+        assert_eq!(told(&daemon, &["s", "t"]), before, "an index {what}");
+        daemon.stop();
+        assert_eq!(set_aside(&state), healed, "an index {what}");
+    }
+}

@@ -14,6 +14,7 @@ struct Confined {
     child: Child,
     limits: Option<ChildStdin>,
     socket: PathBuf,
+    said: PathBuf,
 }
 
 const SHELL: &str = r#"
@@ -46,9 +47,11 @@ impl Confined {
             .arg(&config)
             .env("STALED_JOURNAL_SOCKET", "/nowhere/journal")
             .stdin(Stdio::piped());
-        let mut child = shell.env("HOME", &place.home).stderr(Stdio::null()).spawn().expect("it runs");
+        let said = place.root.with_file_name("said");
+        let stderr = std::fs::File::create(&said).expect("a file");
+        let mut child = shell.env("HOME", &place.home).stderr(stderr).spawn().expect("it runs");
         let limits = child.stdin.take();
-        let confined = Self { child, limits, socket: state.join("run/staled.sock") };
+        let confined = Self { child, limits, socket: state.join("run/staled.sock"), said };
         wait_until("the daemon answers", || Client::connect(&confined.socket).is_ok());
         Some(confined)
     }
@@ -64,6 +67,10 @@ impl Confined {
 
     fn decide(&self) -> Value {
         self.ask("decide", &json!({ "session": "s", "deadline_ms": 10_000 }))
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(&self.said).expect("a file")
     }
 
     fn problems(&self) -> String {
@@ -122,4 +129,47 @@ fn without_a_watcher_everything_is_unknown_until_there_is_one() {
     assert_eq!(daemon.decide()["transition"], "resume");
     place.write("f", "two\n");
     assert_eq!(daemon.decide()["transition"], "fresh");
+}
+
+#[test]
+fn without_any_watch_at_the_start_everything_is_unknown_until_there_are_some() {
+    let place = Place::new();
+    place.write("f", "one\n");
+    let Some(seeing) = Confined::start(&place, 1_000, 10) else { return };
+    let results = json!([file("f", "one\n")]);
+    seeing.ask("context.register", &json!({ "session": "s", "root": place.root, "results": results }));
+    drop(seeing);
+    for watches in [0, 1, 2] {
+        place.write("f", "one\n");
+        let Some(mut daemon) = Confined::start(&place, watches, 10) else { return };
+        let decide = || daemon.ask("decide", &json!({ "session": "s", "deadline_ms": 50 }));
+        for text in ["one\n", "two\n"] {
+            place.write("f", text);
+            assert_ne!(decide()["transition"], "resume", "{watches} watches");
+        }
+        let limit = "fs.inotify.max_user_watches";
+        wait_until("the limit is told", || daemon.problems().contains(limit));
+        daemon.set("max_inotify_watches", 1_000);
+        wait_until("it is seen", || cause(&daemon.decide(), "f") == "content");
+        place.write("f", "one\n");
+        wait_until("there is room for all", || daemon.decide()["transition"] == "resume");
+        place.write("f", "two\n");
+        assert_eq!(daemon.decide()["transition"], "fresh", "{watches} watches at first");
+        wait_until("nothing is wrong any more", || daemon.problems() == "[]");
+    }
+}
+
+#[test]
+fn one_instance_is_enough_and_goes_to_the_eyes() {
+    let place = Place::new();
+    place.write("f", "one\n");
+    let Some(daemon) = Confined::start(&place, 1_000, 1) else { return };
+    let results = json!([file("f", "one\n")]);
+    daemon.ask("context.register", &json!({ "session": "s", "root": place.root, "results": results }));
+    assert_eq!(daemon.decide()["transition"], "resume");
+    place.write("f", "two\n");
+    assert_eq!(daemon.decide()["transition"], "fresh");
+    let said = daemon.said();
+    assert!(said.contains("sees to it that the socket stays"), "{said}");
+    assert!(said.contains("fs.inotify.max_user_instances"), "{said}");
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use staled::client::Client;
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
@@ -48,14 +49,18 @@ impl Process {
         PathBuf::from(format!("/proc/{}/{name}", self.0.pid()))
     }
 
-    /// Watches of each inotify instance, as the kernel counts them.
+    /// Watches of each inotify instance, as the kernel counts them, but for the one that sees to the socket alone.
     fn watches(&self) -> Vec<usize> {
+        let ino = fs::metadata(self.0.socket.parent().expect("a folder")).expect("it is there").ino();
+        let sees_to_the_socket = format!("ino:{ino:x} ");
         let handles = fs::read_dir(self.proc("fd")).expect("it runs").map(|entry| entry.expect("a handle"));
         let ours = handles.filter(|handle| {
             fs::read_link(handle.path()).is_ok_and(|target| target.as_os_str() == "anon_inode:inotify")
         });
         let told = ours.map(|handle| fs::read_to_string(self.proc("fdinfo").join(handle.file_name())));
-        told.map(|told| told.expect("it is open").matches("inotify wd:").count()).collect()
+        let told =
+            told.map(|told| told.expect("it is open")).filter(|told| !told.contains(&sees_to_the_socket));
+        told.map(|told| told.matches("inotify wd:").count()).collect()
     }
 }
 

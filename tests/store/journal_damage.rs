@@ -5,8 +5,10 @@
 
 use super::index_damage::{Files, fill, read, told, write_back};
 use super::say;
-use crate::harness::{Daemon, Place, file};
+use crate::harness::{Daemon, Place, file, wait_until};
 use serde_json::{Value, json};
+use staled::client::ClientError;
+use staled::config::Config;
 use staled::store::journal::{Journal, Piece, peek_id};
 use staled::store::{self, Opening};
 use staled::world::dart::Died;
@@ -30,7 +32,14 @@ struct Stand {
 fn open(state: &Path, trial: usize) -> store::Opened {
     let stamp = format!("trial-{trial}");
     store::open(
-        &Opening { state, new_id: [9; 16], epoch: "epoch", stamp: &stamp, distrust: None },
+        &Opening {
+            state,
+            new_id: [9; 16],
+            epoch: "epoch",
+            stamp: &stamp,
+            distrust: None,
+            compact_bytes: u64::MAX,
+        },
         &Died::default(),
     )
     .unwrap()
@@ -70,12 +79,48 @@ fn in_segments(folder: &Path, random: &mut fastrand::Rng) -> Vec<Stand> {
     stands
 }
 
+/// Where everything of a compacted journal stands, in a snapshot and the segments behind it.
+fn stands_of(folder: &Path) -> Vec<Stand> {
+    let (mut stands, mut end) = (Vec::new(), HEADER_LEN);
+    let mut file = PathBuf::new();
+    let mut take = |piece: Piece<'_>| {
+        let payload = match piece {
+            Piece::Snapshot { last_seq } => {
+                file = folder.join(format!("{last_seq:020}.snap"));
+                return Ok(());
+            }
+            Piece::Kept(payload) => payload,
+            Piece::Record(seq, payload) => {
+                let segment = folder.join(format!("{seq:020}.seg"));
+                if segment.exists() {
+                    // Without its last bytes a snapshot is not whole, and nothing behind it counts.
+                    let mark = std::mem::replace(&mut file, segment);
+                    if mark.extension().is_some_and(|extension| extension == "snap") {
+                        let end = end + RECORD_HEAD_LEN;
+                        stands.push(Stand { segment: mark, end, session: String::new() });
+                    }
+                    end = HEADER_LEN;
+                }
+                payload
+            }
+        };
+        end += RECORD_HEAD_LEN + payload.len();
+        stands.push(Stand { segment: file.clone(), end, session: session_of(payload) });
+        Ok(())
+    };
+    let id = peek_id(folder).unwrap().unwrap();
+    drop(Journal::open(folder, id, &mut take).unwrap());
+    stands
+}
+
 /// How many records stand before the first byte that is not what was written.
 fn sound(stands: &[Stand], before: &Files) -> usize {
     let differs = |segment: &PathBuf| {
         let (was, is) = (&before[segment], fs::read(segment).unwrap_or_default());
         let differs = was.iter().zip(&is).position(|(was, is)| was != is);
-        differs.unwrap_or(was.len().min(is.len()))
+        let behind_its_end =
+            is.len() > was.len() && segment.extension().is_some_and(|ending| ending == "snap");
+        differs.unwrap_or(was.len().min(is.len()) - usize::from(behind_its_end))
     };
     stands.iter().position(|stand| stand.end > differs(&stand.segment)).unwrap_or(stands.len())
 }
@@ -147,15 +192,37 @@ fn check(truth: &Told, after: &Told, stands: &[Stand], kept: usize, again: &str)
 
 #[test]
 fn a_damaged_journal_opens_and_believes_nothing_that_it_may_have_lost() {
-    let trials: usize = std::env::var("STALED_TRIALS").map_or(60, |text| text.parse().expect("a number"));
     let place = Place::new();
     let daemon = Daemon::start(&place.home);
     fill(&place, &daemon);
     daemon.stop();
+    damage_again_and_again(&place, &|folder, random| in_segments(folder, random));
+}
+
+#[test]
+fn a_compacted_journal_that_is_damaged_opens_and_believes_nothing_that_it_may_have_lost() {
+    let place = Place::new();
+    let mut config = Config::default();
+    config.journal.compact_bytes = 40_000;
+    let daemon = Daemon::start_with(&place.home, config);
+    fill(&place, &daemon);
+    wait_until("it is compacted", || {
+        let status = daemon.ask("status", &json!({}));
+        status["compacting"] == false && status["compactions"].as_u64() > Some(0)
+    });
+    daemon.stop();
+    let stands = stands_of(&place.home.join("state/journal"));
+    let of_snapshot = stands.iter().position(|stand| stand.session.is_empty()).unwrap();
+    assert!(of_snapshot > 2 && stands.len() - of_snapshot > 2, "{of_snapshot} of {} are kept", stands.len());
+    damage_again_and_again(&place, &|folder, _| stands_of(folder));
+}
+
+fn damage_again_and_again(place: &Place, stands: &dyn Fn(&Path, &mut fastrand::Rng) -> Vec<Stand>) {
+    let trials: usize = std::env::var("STALED_TRIALS").map_or(60, |text| text.parse().expect("a number"));
     let state = place.home.join("state");
     let seed = std::env::var("STALED_SEED").map_or_else(|_| fastrand::u64(..), |text| text.parse().unwrap());
     let mut random = fastrand::Rng::with_seed(seed);
-    let stands = in_segments(&state.join("journal"), &mut random);
+    let stands = stands(&state.join("journal"), &mut random);
     let truth = told(&open(&state, 0).index);
     let mut files = Files::new();
     read(&state.join("index"), &mut files);
@@ -272,4 +339,50 @@ fn a_session_in_doubt_is_never_resumed_until_it_is_registered_anew() {
     assert_eq!(ask(&daemon)["transition"], "resume");
     daemon.stop();
     assert_eq!(ask(&Daemon::start(&place.home))["transition"], "resume");
+}
+
+/// An index that goes on knowing it would take more rows for it, and a journal that does not would have those alone.
+#[test]
+fn a_session_that_a_snapshot_has_lost_is_lost_to_the_index_too() {
+    let place = Place::new();
+    ["a", "b"].iter().for_each(|name| place.write(name, "1"));
+    let daemon = Daemon::start(&place.home);
+    for session in ["s", "t"] {
+        let context = json!({ "session": session, "root": place.root, "results": [file("a", "1")] });
+        daemon.ask("context.register", &context);
+    }
+    daemon.stop();
+    let folder = place.home.join("state/journal");
+    let id = peek_id(&folder).unwrap().unwrap();
+    let (mut payloads, mut told_t) = (Vec::new(), 0);
+    let mut keep = |piece: Piece<'_>| {
+        let Piece::Record(_, payload) = piece else { panic!("nothing was compacted") };
+        if session_of(payload) == "s" {
+            told_t += RECORD_HEAD_LEN + payload.len();
+        }
+        payloads.push(payload.to_vec());
+        Ok(())
+    };
+    let (mut journal, _) = Journal::open(&folder, id, &mut keep).unwrap();
+    journal.roll().unwrap();
+    let closed = journal.closed().unwrap();
+    closed.write(payloads).unwrap();
+    closed.remove_covered().unwrap();
+    let snapshot = folder.join(format!("{:020}.snap", closed.last_seq()));
+    drop(journal);
+    // The index has applied all that the snapshot stands for, and nothing stands behind it.
+    let mut bytes = fs::read(&snapshot).unwrap();
+    bytes[HEADER_LEN + told_t + RECORD_HEAD_LEN] ^= 1;
+    fs::write(&snapshot, bytes).unwrap();
+    let daemon = Daemon::start(&place.home);
+    let more = json!({ "session": "t", "results": [file("b", "1")] });
+    let asked = daemon.client().ask("context.record", &more);
+    assert!(matches!(asked, Err(ClientError::Refused(_))), "{asked:?}");
+    let report = daemon.ask("decide", &json!({ "session": "s" }));
+    assert_eq!(only(&report), ("fresh".into(), "gap".into()), "what stood before it is kept: {report}");
+    daemon.stop();
+    fs::remove_dir_all(place.home.join("state/index")).unwrap();
+    let daemon = Daemon::start(&place.home);
+    let asked = daemon.client().ask("decide", &json!({ "session": "t" }));
+    assert!(matches!(asked, Err(ClientError::Refused(_))), "{asked:?}");
 }

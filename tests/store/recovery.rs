@@ -1,10 +1,16 @@
 //! A store that fails under a running daemon: nothing is answered from it, and it comes back by itself.
 
+use crate::cli::serve::Serving;
 use crate::harness::{self, Daemon, Place, file, wait_until};
+use rustix::process::Signal;
 use serde_json::{Value, json};
-use staled::client::ClientError;
+use staled::client::{Client, ClientError};
 use staled::config::Config;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A filesystem of a few megabytes below a place's home; `None` (said once) where this user may not mount.
 struct FullDisk<'place>(&'place Place);
@@ -114,4 +120,77 @@ fn a_disk_that_was_full_costs_nothing_that_was_acknowledged() {
     let daemon = Daemon::start(&place.home);
     assert_eq!(transition(&daemon, "before"), "resume");
     daemon.stop();
+}
+
+/// A folder in which nothing can be written; `None` (said once) where this user may not mount.
+struct Closed(PathBuf);
+
+impl Closed {
+    fn mount(folder: PathBuf) -> Option<Self> {
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "ro", "tmpfs"]).arg(&folder).status();
+        if !mounted.is_ok_and(|status| status.success()) {
+            super::say("skipped: nothing can be mounted here, so no disk is closed");
+            return None;
+        }
+        Some(Self(folder))
+    }
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// A systemd that counts how often its watchdog was fed.
+fn watchdog(path: &Path) -> Arc<AtomicU64> {
+    let systemd = UnixDatagram::bind(path).unwrap();
+    let fed = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&fed);
+    // It ends with the test's process. One that does not read holds up whoever tells it.
+    std::thread::spawn(move || {
+        let mut message = [0; 256];
+        while let Ok(len) = systemd.recv(&mut message) {
+            counted.fetch_add(u64::from(message[..len].starts_with(b"WATCHDOG=1")), Ordering::Relaxed);
+        }
+    });
+    fed
+}
+
+/// A closed disk is not mended by another process: whoever asks how the daemon is is answered, and systemd has no reason to
+/// kill it.
+#[test]
+fn without_a_store_it_says_who_and_how_it_is_and_that_it_sees() {
+    let place = Place::new();
+    place.write("a", "1");
+    place.write("b", "1");
+    let path = place.root.join("notify");
+    let fed = watchdog(&path);
+    let mut daemon = Serving::start(&place, &[]);
+    let epoch = Client::connect(&daemon.socket).unwrap().ask("hello", &json!({})).unwrap();
+    Client::connect(&daemon.socket).unwrap().ask("context.register", &context(&place, "s")).unwrap();
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.ends(), 0);
+    let Some(closed) = Closed::mount(place.home.join("state/index")) else { return };
+    let variables = [("NOTIFY_SOCKET", path.as_path()), ("WATCHDOG_USEC", Path::new("300000"))];
+    let daemon = Serving::start_under(&place, &[], &variables);
+    let ask = |method: &str, params: &Value| -> Result<Value, ClientError> {
+        let answer = Client::connect(&daemon.socket).expect("it serves").ask(method, params);
+        answer.map(|answer| serde_json::from_str(&answer).unwrap())
+    };
+    let (begun, mut seen_down) = (fed.load(Ordering::Relaxed), 0);
+    wait_until("it was fed while the store was down", || {
+        let status = ask("status", &json!({})).unwrap();
+        if status["sessions"].is_null() {
+            seen_down += 1;
+            assert_eq!(status["health"], "degraded", "{status}");
+            let problem = status["problems"][0].as_str().unwrap();
+            assert!(problem.contains("it is tried again by itself"), "{status}");
+            assert_eq!(ask("hello", &json!({})).unwrap()["epoch"], "", "there was none, and not {epoch}");
+            assert!(ask("decide", &json!({ "session": "s" })).is_err());
+        }
+        seen_down > 10 && fed.load(Ordering::Relaxed) > begun + 10
+    });
+    drop(closed);
+    wait_until("the store is there again", || ask("status", &json!({})).unwrap()["sessions"] == 1);
 }

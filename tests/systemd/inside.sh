@@ -23,6 +23,7 @@ health() { asked | grep -o "\"$1\":\"[^\"]*\""; }
 shown() { systemctl show -P "$1" $unit; }
 pid() { shown MainPID; }
 says() { case $(shown StatusText) in *"$1"*) ;; *) return 1;; esac; }
+told_the_journal() { journalctl -q --no-pager -o cat -u $unit -t staled "$@" | grep -q .; }
 another_pid() { [ "$(pid)" != "$1" ] && [ "$(pid)" != 0 ]; }
 
 # The units, as the program installs them.
@@ -53,6 +54,7 @@ see active "active running success" "$(shown ActiveState) $(shown SubState) $(sh
 see runs-as dev "$(stat -c %U /proc/$(pid))"
 see state "700 dev" "$(stat -c '%a %U' /var/lib/staled/dev)"
 see log-of-the-user 0 "$(as_dev test -s /var/lib/staled/dev/decisions.jsonl; echo $?)"
+until_so journal-has-the-log-in-fields told_the_journal _UID=4242 STALED_CONFINED=enforced
 see nobody-else-gets-in 2 "$(setpriv --reuid=4243 --regid=4243 --clear-groups env -i PATH=$PATH STALED_SOCKET=$socket staled status >/dev/null 2>&1; echo $?)"
 
 # It sees what the user sees: below the home, below /tmp, and changes there.
@@ -93,10 +95,11 @@ as_dev sh -c 'printf "[log]\nsink = 1\n" > /home/dev/.config/staled/config.toml'
 see reload-of-bad 0 "$(systemctl reload $unit; echo $?)"
 until_so reload-refused says "was not reloaded"
 see still-active "active $old" "$(systemctl is-active $unit) $(pid)"
-as_dev sh -c 'printf "[log]\nsync = \"always\"\n" > /home/dev/.config/staled/config.toml'
+as_dev sh -c 'printf "[log]\nsync = \"always\"\nlevel = \"debug\"\n" > /home/dev/.config/staled/config.toml'
 systemctl reload $unit
 until_so reloaded says "is reloaded"
 see taken '"log_sync":"always"' "$(health log_sync)"
+until_so journal-has-each-request told_the_journal STALED_METHOD=status STALED_OUTCOME=ok
 
 # Stopped, it leaves the socket, and the next request starts it again.
 systemctl stop $unit

@@ -3,8 +3,11 @@
 use super::Engine;
 use crate::index::storage::{StorageError, Table, Trouble};
 use crate::protocol::refusal::Refusal;
+use crate::store::journal::Written;
 use crate::store::record::Record;
 use crate::store::syncer::Synced;
+use crate::store::{Compacted, Help};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -45,6 +48,27 @@ impl Engine {
         // Whoever waited may have gone away.
         self.ledger.sync(Box::new(move |synced| drop(sender.send(synced))));
         receiver
+    }
+
+    /// Has the journal compacted when that is due. The engine goes on meanwhile.
+    pub(super) fn tend_journal(&mut self) {
+        let known = self.ledger.not_compacted().is_some();
+        let (storage, wake) = (self.index.storage(), &self.wake);
+        let help = || {
+            let wake = Arc::clone(wake);
+            Help { flush: storage.flusher(), ended: Box::new(move || wake.notify_one()) }
+        };
+        let Some(Compacted { written, error }) = self.ledger.tend(help) else { return };
+        if let Some(Written { last_seq, covered_bytes, bytes }) = written {
+            self.health.compactions += 1;
+            tracing::info!(last_seq, covered_bytes, bytes, "the journal was compacted");
+        }
+        match error {
+            // A disk that stays full would say the same for hours.
+            Some(error) if known => tracing::debug!(%error, "the journal could not be compacted"),
+            Some(error) => tracing::warn!(%error, "the journal could not be compacted; tried again"),
+            None => {}
+        }
     }
 
     /// Whether the store may still be believed.

@@ -9,6 +9,7 @@ use super::super::clock;
 use super::super::folders::Folders;
 use super::super::handle::{Down, Message};
 use super::super::log::Log;
+use super::vigil::Vigil;
 use super::{Engine, Failure, Parts, Remains};
 use crate::config::Config;
 use crate::index::Check;
@@ -20,7 +21,6 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc::UnboundedReceiver;
 
 /// Between a failure and the next try, doubled every time.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -79,7 +79,12 @@ impl From<Unmade> for Fatal {
 
 impl Making {
     /// Opens the store and the eyes, and logs that an epoch begins and why. Blocks, for a minute if sled hangs.
-    pub(in crate::daemon) fn make(&self, why: &str, distrust: Option<&str>) -> Result<Made, Unmade> {
+    pub(in crate::daemon) fn make(&self, why: &str) -> Result<Made, Unmade> {
+        let (opened, epoch) = self.open_store(None)?;
+        Ok(self.made(opened, self.open_eyes()?, epoch, why))
+    }
+
+    fn open_store(&self, distrust: Option<&str>) -> Result<(Opened, String), StoreError> {
         let epoch = clock::new_epoch();
         let opening = Opening {
             state: &self.folders.state,
@@ -87,18 +92,25 @@ impl Making {
             epoch: &epoch,
             stamp: &clock::file_stamp(),
             distrust,
+            compact_bytes: self.config.journal.compact_bytes,
         };
-        let opened = store::open(&opening, &self.died)?;
+        Ok((store::open(&opening, &self.died)?, epoch))
+    }
+
+    pub(super) fn open_eyes(&self) -> Result<World, WorldError> {
         let (cookies, wake) = (self.folders.cookies(), Arc::clone(&self.wake));
         let stumbled = Some(self.folders.stumbled());
         let options = WorldOptions { stumbled, ..self.config.world_options() };
-        let world = World::start(&cookies, &options, wake, &self.died)?;
+        World::start(&cookies, &options, wake, &self.died)
+    }
+
+    fn made(&self, opened: Opened, world: World, epoch: String, why: &str) -> Made {
         self.say("epoch", &[("epoch", &epoch), ("why", why)]);
         for what in &opened.healed {
             tracing::warn!("{what}");
             self.say("healed", &[("what", what)]);
         }
-        Ok(Made { opened, world, epoch })
+        Made { opened, world, epoch }
     }
 
     /// A log that takes nothing keeps every decision from being answered. It need not keep the daemon from living.
@@ -125,14 +137,14 @@ pub(in crate::daemon) async fn keep(
 ) -> Result<(), Fatal> {
     let mut why = STARTED.to_owned();
     let (mut distrust, mut pause) = (None, PAUSE);
+    let mut vigil = Vigil::default();
     loop {
         let found = match made.take() {
             Some(made) => made,
             None => {
                 let cause = (why.as_str(), distrust.take());
-                let Some(made) = made_again(&making, &mut parts, &down, cause, &mut pause).await? else {
-                    return Ok(());
-                };
+                let again = made_again(&making, &mut parts, &down, vigil, cause, &mut pause).await?;
+                let Some(made) = again else { return Ok(()) };
                 made
             }
         };
@@ -140,7 +152,7 @@ pub(in crate::daemon) async fn keep(
         let (mut engine, checks) = making.begin(parts, found, &why);
         let failure = match engine.run(checks).await {
             Ok(()) => {
-                let_go(engine.into_parts().1).await;
+                close(engine.into_parts().1).await;
                 return Ok(());
             }
             Err(Failure::Died(thread)) => return Err(Fatal::Died(thread)),
@@ -148,12 +160,12 @@ pub(in crate::daemon) async fn keep(
         };
         tracing::error!(%failure, "the store failed, and is opened again");
         down.say(&failure);
+        down.last_epoch(&engine.index.clock().epoch);
         let stopping = engine.stopping;
         let remains;
         (parts, remains) = engine.into_parts();
-        // sled may block or panic when it is dropped after an error. Neither matters any more.
-        let dropped = refusing(&mut parts.inbox, tokio::task::spawn_blocking(move || drop(remains))).await;
-        if stopping || dropped.is_none() {
+        vigil = Vigil::default();
+        if stopping || let_go(&making, &mut parts, &mut vigil, remains).await.is_none() {
             return Ok(());
         }
         pause = if begun.elapsed() > STEADY { PAUSE } else { pause };
@@ -164,11 +176,21 @@ pub(in crate::daemon) async fn keep(
     }
 }
 
-/// sled panics when the last sync of its drop fails. The journal has everything, so the end is no worse for it.
-async fn let_go(remains: Remains) {
+/// The end. sled panics when the last sync of its drop fails; the journal has everything, so the end is no worse for it.
+async fn close(remains: Remains) {
     if tokio::task::spawn_blocking(move || drop(remains)).await.is_err() {
         tracing::warn!("the index could not be closed; what it lacks is in the journal");
     }
+}
+
+/// Gives up what an engine had; none when told to stop. sled may block or panic when it is dropped after an error, and
+/// neither matters any more. The old eyes go before there are others: both would take each other's cookies for their own.
+async fn let_go(making: &Making, parts: &mut Parts, vigil: &mut Vigil, remains: Remains) -> Option<()> {
+    let Remains { world, index, ledger } = remains;
+    let _ = refusing(parts, vigil, tokio::task::spawn_blocking(move || drop(world))).await?;
+    vigil.open(making);
+    let _ = refusing(parts, vigil, tokio::task::spawn_blocking(move || drop((index, ledger)))).await?;
+    Some(())
 }
 
 /// Tries until there is a store again; none when told to stop first. A thread that died meanwhile ends it too.
@@ -176,6 +198,7 @@ async fn made_again(
     making: &Making,
     parts: &mut Parts,
     down: &Down,
+    mut vigil: Vigil,
     (why, mut distrust): (&str, Option<String>),
     pause: &mut Duration,
 ) -> Result<Option<Made>, Fatal> {
@@ -183,15 +206,19 @@ async fn made_again(
         if let Some(thread) = parts.deaths.first() {
             return Err(Fatal::Died(thread.to_owned()));
         }
-        let Some(()) = refusing(&mut parts.inbox, tokio::time::sleep(*pause)).await else { return Ok(None) };
+        vigil.open(making);
+        let Some(()) = refusing(parts, &mut vigil, tokio::time::sleep(*pause)).await else { return Ok(None) };
         *pause = (*pause * 2).min(PAUSE_MAX);
         // The same doubt every time: until there is a store again, nobody has set the old index aside for sure.
-        let (making, why, doubt) = (making.clone(), why.to_owned(), distrust.clone());
-        let trying = tokio::task::spawn_blocking(move || making.make(&why, doubt.as_deref()));
-        let Some(tried) = refusing(&mut parts.inbox, trying).await else { return Ok(None) };
+        let (opening, doubt) = (making.clone(), distrust.clone());
+        let trying = tokio::task::spawn_blocking(move || opening.open_store(doubt.as_deref()));
+        let Some(tried) = refusing(parts, &mut vigil, trying).await else { return Ok(None) };
         match tried {
-            Ok(Ok(made)) => return Ok(Some(made)),
-            Ok(Err(error)) if error.is_final() => return Err(error.into()),
+            Ok(Ok((opened, epoch))) => {
+                let world = vigil.end().map_or_else(|| making.open_eyes(), Ok)?;
+                return Ok(Some(making.made(opened, world, epoch, why)));
+            }
+            Ok(Err(error)) if error.ends_the_process() => return Err(error.into()),
             Ok(Err(error)) => {
                 tracing::error!(%error, "the store cannot be opened; tried again");
                 down.say(&error);
@@ -201,17 +228,22 @@ async fn made_again(
     }
 }
 
-/// Does something while whoever asks is refused; none when told to stop. To drop a question is to refuse it.
-async fn refusing<T>(inbox: &mut UnboundedReceiver<Message>, work: impl Future<Output = T>) -> Option<T> {
+/// Does something while whoever asks is refused, and told no more than whether anything is seen; none when told to stop. To
+/// drop a question is to refuse it.
+async fn refusing<T>(parts: &mut Parts, vigil: &mut Vigil, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     loop {
+        vigil.turn();
         tokio::select! {
             biased;
             done = &mut work => return Some(done),
-            message = inbox.recv() => match message {
+            message = parts.inbox.recv() => match message {
                 None | Some(Message::Stop) => return None,
                 Some(Message::When { .. }) => {}
+                Some(Message::Seen { deadline, done }) => vigil.ask(deadline, done),
             },
+            () = parts.wake.notified() => {}
+            () = tokio::time::sleep_until(vigil.due().into()) => {}
         }
     }
 }

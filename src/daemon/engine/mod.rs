@@ -10,6 +10,7 @@ pub(super) mod keeping;
 mod pushing;
 mod scrubbing;
 mod taken;
+mod vigil;
 mod waiting;
 
 use super::clock;
@@ -93,9 +94,9 @@ impl From<StorageError> for Failure {
 
 /// A store and eyes that are no longer used. Dropping them may block, and sled may panic in it.
 pub(super) struct Remains {
-    _index: Index<SledIndex>,
-    _ledger: Ledger,
-    _world: World,
+    index: Index<SledIndex>,
+    ledger: Ledger,
+    world: World,
 }
 
 /// What happened to the engine so far.
@@ -105,6 +106,8 @@ pub(super) struct Health {
     pub(super) last_gap: Option<String>,
     /// Changes that the scrub found and no event had announced.
     pub(super) missed_events: u64,
+    /// How often the journal was compacted.
+    pub(super) compactions: u64,
     /// How often the scrub has begun again from the first source.
     pub(super) scrub_passes: u64,
     /// Why nothing can be seen at the moment.
@@ -182,7 +185,7 @@ impl Engine {
     pub(super) fn into_parts(self) -> (Parts, Remains) {
         let Self { index, ledger, world, health, subscribers, metrics, log, wake, deaths, inbox, .. } = self;
         let parts = Parts { log, subscribers, metrics, wake, deaths, inbox, health };
-        (parts, Remains { _index: index, _ledger: ledger, _world: world })
+        (parts, Remains { index, ledger, world })
     }
 
     fn turn(&mut self) -> Result<(), Failure> {
@@ -198,6 +201,7 @@ impl Engine {
         self.launch();
         self.release();
         self.expire()?;
+        self.tend_journal();
         Ok(self.tend_trees()?)
     }
 
@@ -391,6 +395,9 @@ impl Engine {
             )
         }));
         problems.extend(self.log.failed());
+        problems.extend(self.ledger.not_compacted().map(|why| {
+            format!("the journal grows, for it could not be compacted ({why}); that is tried again")
+        }));
         problems.extend(self.ledger.failed().map(|why| {
             format!("the journal takes nothing ({why}), so nothing is decided; it is begun anew with the next question")
         }));

@@ -100,6 +100,13 @@ impl Engine {
             Message::When { need: need @ Need::Everything, deadline, work } => {
                 self.verifying.push(Waiter { need, session: None, deadline, work });
             }
+            Message::Seen { deadline, done } => {
+                let work: Work = Box::new(move |_, sight| {
+                    // Whoever asked may have gone away.
+                    let _ = done.send(sight);
+                });
+                self.queued.push(Waiter { need: Need::Barrier, session: None, deadline, work });
+            }
             Message::When { need, deadline, work } => {
                 self.queued.push(Waiter { need, session: None, deadline, work });
             }
@@ -189,6 +196,7 @@ impl Engine {
         // A cookie that could not be made is tried again soon.
         let again = (self.flight.is_none() && !self.queued.is_empty())
             .then(|| Instant::now() + Duration::from_millis(20));
-        deadlines.chain(cookie).chain(again).chain(self.retry_at).chain(self.scrub.at).min()
+        let compaction = self.ledger.compaction_due();
+        deadlines.chain(cookie).chain(again).chain(self.retry_at).chain(self.scrub.at).chain(compaction).min()
     }
 }

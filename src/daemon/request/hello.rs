@@ -26,11 +26,16 @@ const CAPABILITIES: &[&str] = &[
 pub(super) async fn hello(daemon: &Daemon) -> Answer {
     let epoch =
         daemon.engine.when(Need::Nothing, Instant::now(), |engine, _| engine.index.clock().epoch.clone());
+    let epoch = match epoch.await {
+        // The next epoch begins with the next store; who answers can be said without one.
+        Err(refusal) if refusal.word() == Some("store_failed") => daemon.engine.down().epoch(),
+        epoch => epoch?,
+    };
     Ok(to_json(&Hello {
         name: env!("CARGO_PKG_NAME"),
         version: env!("CARGO_PKG_VERSION"),
         protocol: crate::protocol::VERSION,
-        epoch: &epoch.await?,
+        epoch: &epoch,
         pid: std::process::id(),
         capabilities: CAPABILITIES,
     }))

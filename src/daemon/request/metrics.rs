@@ -45,6 +45,8 @@ struct Known {
     missed: u64,
     scrub_passes: u64,
     journal_seq: u64,
+    snapshot_bytes: u64,
+    compactions: u64,
     doubtful: BTreeMap<(&'static str, &'static str), u64>,
     coverage: Coverage,
 }
@@ -53,7 +55,7 @@ impl Known {
     fn read(engine: &Engine) -> Result<Self, StorageError> {
         Ok(Self {
             sessions: engine.index.sessions()?.len() as u64,
-            sources: engine.index.sources_len()? as u64,
+            sources: engine.index.sources_len() as u64,
             suspects: engine.index.pending_len() as u64,
             watches: engine.world.watches_len() as u64,
             events: engine.world.events(),
@@ -61,6 +63,8 @@ impl Known {
             missed: engine.health.missed_events,
             scrub_passes: engine.health.scrub_passes,
             journal_seq: engine.ledger.last_seq(),
+            snapshot_bytes: engine.ledger.snapshot_bytes(),
+            compactions: engine.health.compactions,
             doubtful: engine.index.doubtful_by_cause()?,
             coverage: engine.index.covered()?,
         })
@@ -84,6 +88,10 @@ impl Known {
         let covered = covered.map(|(by, members)| (vec![("by", by)], members));
         out.gauges("staled_covered", "What rows rest on, by how it is watched.", covered);
         out.gauge("staled_journal_seq", "The last record of the journal.", self.journal_seq);
+        let snapshot =
+            "What the journal begins with, on disk: what was left of it when it was compacted last.";
+        out.gauge("staled_journal_snapshot_bytes", snapshot, self.snapshot_bytes);
+        out.count("staled_journal_compactions", "Times that the journal was compacted.", self.compactions);
     }
 }
 

@@ -1,11 +1,12 @@
 //! `status`: of one session, or of the daemon itself.
 
 use super::{Answer, Daemon, no_session};
+use crate::daemon::engine::Engine;
 use crate::daemon::handle::{Need, Sight};
 use crate::index;
 use crate::index::freshness::Freshness;
 use crate::index::view::{Line, Listed, View};
-use crate::protocol::answer::{Coverage, Health, Paranoid, SessionStatus, to_json};
+use crate::protocol::answer::{Coverage, Health, Known, Paranoid, SessionStatus, to_json};
 use crate::protocol::convert;
 use crate::protocol::path::WirePath;
 use crate::protocol::refusal::Refusal;
@@ -63,43 +64,88 @@ async fn on_overlay(daemon: &Daemon, session: &SessionId) -> Result<usize, Refus
 
 async fn of_daemon(daemon: &Daemon) -> Answer {
     let deadline = Instant::now() + daemon.config().deadline(None);
-    let log_sync = daemon.log.mode().word();
-    let (anchored_in, anchors_lost) = daemon.log.anchored();
-    let state = WirePath(daemon.folders.state.clone());
-    let subscribers = daemon.subscribers.len();
-    let uptime_s = daemon.started.elapsed().as_secs();
-    let paranoid = daemon.config().verify.paranoid.then(|| paranoid(daemon));
+    let frame = Frame::of(daemon);
+    let told = frame.clone();
     let health = daemon.engine.when(Need::Barrier, deadline, move |engine, sight| {
         let mut problems = engine.problems();
         if sight == Sight::Blind {
             problems.push("the watcher does not answer".to_owned());
         }
-        Ok::<_, Refusal>(to_json(&Health {
+        Ok::<_, Refusal>(to_json(&told.health(known(engine)?, problems)))
+    });
+    match health.await.flatten() {
+        // How it is must be told above all when it is not well.
+        Err(refusal) if refusal.word() == Some("store_failed") => {
+            let mut problems = vec![refusal.message];
+            problems.extend(daemon.log.failed());
+            Ok(to_json(&frame.health(Known::default(), problems)))
+        }
+        health => health,
+    }
+}
+
+fn known(engine: &Engine) -> Result<Known<'_>, Refusal> {
+    Ok(Known {
+        clock: Some(ClockOut::from(engine.index.clock())),
+        sessions: Some(engine.index.sessions()?.len()),
+        sources: Some(engine.index.sources_len()),
+        suspects: Some(engine.index.pending_len()),
+        watches: Some(engine.world.watches_len()),
+        events: Some(engine.world.events()),
+        gaps: Some(engine.health.gaps),
+        missed_events: Some(engine.health.missed_events),
+        scrub_passes: Some(engine.health.scrub_passes),
+        journal_bytes: Some(engine.ledger.bytes()),
+        compactions: Some(engine.health.compactions),
+        compacting: Some(engine.ledger.is_compacting()),
+        last_gap: engine.health.last_gap.as_deref(),
+    })
+}
+
+/// What can be said without the engine.
+#[derive(Clone)]
+struct Frame {
+    uptime_s: u64,
+    subscribers: usize,
+    paranoid: Option<Paranoid>,
+    log_sync: &'static str,
+    anchored_in: &'static str,
+    anchors_lost: u64,
+    state: WirePath,
+}
+
+impl Frame {
+    fn of(daemon: &Daemon) -> Self {
+        let (anchored_in, anchors_lost) = daemon.log.anchored();
+        Self {
+            uptime_s: daemon.started.elapsed().as_secs(),
+            subscribers: daemon.subscribers.len(),
+            paranoid: daemon.config().verify.paranoid.then(|| paranoid(daemon)),
+            log_sync: daemon.log.mode().word(),
+            anchored_in,
+            anchors_lost,
+            state: WirePath(daemon.folders.state.clone()),
+        }
+    }
+
+    fn health(self, known: Known<'_>, problems: Vec<String>) -> Health<'_> {
+        let Self { uptime_s, subscribers, paranoid, log_sync, anchored_in, anchors_lost, state } = self;
+        Health {
             health: if problems.is_empty() { "ok" } else { "degraded" },
             version: env!("CARGO_PKG_VERSION"),
             pid: std::process::id(),
             uptime_s,
-            clock: ClockOut::from(engine.index.clock()),
-            sessions: engine.index.sessions()?.len(),
-            sources: engine.index.sources_len()?,
-            suspects: engine.index.pending_len(),
-            watches: engine.world.watches_len(),
-            events: engine.world.events(),
+            known,
             subscribers,
-            gaps: engine.health.gaps,
-            missed_events: engine.health.missed_events,
-            scrub_passes: engine.health.scrub_passes,
             paranoid,
-            last_gap: engine.health.last_gap.as_deref(),
             log_sync,
             anchored_in,
             anchors_lost,
             confinement: crate::daemon::confine::confinement(),
             state,
             problems,
-        }))
-    });
-    health.await?
+        }
+    }
 }
 
 fn paranoid(daemon: &Daemon) -> Paranoid {

@@ -87,6 +87,18 @@ impl Journal {
         self.closed_bytes = self.closed_bytes.saturating_sub(covered_bytes);
     }
 
+    /// How long the snapshot is that it begins with; 0 when there is none.
+    #[must_use]
+    pub fn snapshot_bytes(&self) -> u64 {
+        self.snapshot_bytes
+    }
+
+    /// How long it is: its snapshot, and the segments behind it.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.snapshot_bytes + self.closed_bytes + self.end
+    }
+
     /// From now on a segment that would grow over this is followed by a new one. Compaction takes whole segments, so
     /// this is also how finely it goes.
     pub fn set_segment_bytes_max(&mut self, bytes: u64) {

@@ -1,0 +1,156 @@
+//! The socket's post: whether clients who go where the socket should be still find the one that we serve.
+//!
+//! Promise: a socket that is removed, renamed or replaced is bound anew at once, for nobody but the holder of the folder's
+//! lock has a right to that place. When the folder itself is another one, the lock and the cookies are gone with the old
+//! one: the process ends and says so, and its next start makes all of them again. At the end a socket that is not ours stays.
+//!
+//! The kernel tells of it, so nothing wakes up as long as nothing happens. Where it cannot (no inotify instance is left)
+//! that is said once, and tried again every minute. A socket that systemd holds can be put back by nobody but systemd: that
+//! it is gone is said.
+
+use super::{Fatal, Folders, server};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
+
+/// What may change what a name in the folder leads to, and what may change the folder.
+const CHANGES: WatchFlags = WatchFlags::CREATE
+    .union(WatchFlags::DELETE)
+    .union(WatchFlags::MOVE)
+    .union(WatchFlags::DELETE_SELF)
+    .union(WatchFlags::MOVE_SELF)
+    .union(WatchFlags::ONLYDIR);
+
+type Inode = (u64, u64);
+
+/// How long a socket that was bound anew is left alone: somebody who takes it again and again must not keep us busy.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Between two tries to have the kernel tell.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// Where the socket was bound, and what stands there since.
+pub(super) struct Post {
+    folders: Folders,
+    /// None where systemd holds it.
+    bound: Option<Mutex<Option<Inode>>>,
+    socket: PathBuf,
+    folder: Option<Inode>,
+}
+
+impl Post {
+    /// As it stands now. `socket` is one that was handed over, or none where we have bound our own.
+    pub(super) fn take(folders: &Folders, handed: Option<&Path>) -> Self {
+        let socket = handed.unwrap_or(&folders.socket).to_owned();
+        let bound = handed.is_none().then(|| Mutex::new(inode(&socket)));
+        Self { folders: folders.clone(), bound, folder: socket.parent().and_then(inode), socket }
+    }
+
+    /// Sees to it that the socket stays, and gives each that it binds to whoever serves. Returns when there is nothing
+    /// left to keep.
+    pub(super) async fn keep(&self, serving: mpsc::Sender<UnixListener>) -> Fatal {
+        let folder = self.socket.parent().unwrap_or(&self.folders.runtime);
+        let events = post_sentry(folder).await;
+        loop {
+            match self.put_back() {
+                Ok(None) => {}
+                Ok(Some(listener)) => {
+                    tracing::error!(socket = %self.socket.display(), "the socket was taken away; bound anew");
+                    // Who serves ends with the process, and so do we.
+                    let _ = serving.send(listener).await;
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(fatal) => return fatal,
+            }
+            if heard(&events).await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// Binds the socket where it does not stand any more.
+    fn put_back(&self) -> Result<Option<UnixListener>, Fatal> {
+        let moved = || Fatal::Socket {
+            path: self.socket.clone(),
+            source: io::Error::other("its folder was replaced; start again"),
+        };
+        if self.socket.parent().and_then(inode) != self.folder {
+            return Err(moved());
+        }
+        let Some(bound) = &self.bound else {
+            if inode(&self.socket).is_none() {
+                let socket = self.socket.display();
+                tracing::error!("nobody finds {socket} any more; restart the socket unit that holds it");
+            }
+            return Ok(None);
+        };
+        if self.is_ours() {
+            return Ok(None);
+        }
+        let listener = server::bind(&self.folders)?;
+        *bound.lock().unwrap_or_else(PoisonError::into_inner) = inode(&self.socket);
+        Ok(Some(listener))
+    }
+
+    /// Whether the socket that we bound is the one that clients find.
+    fn is_ours(&self) -> bool {
+        let bound = self.bound.as_ref().map(|bound| *bound.lock().unwrap_or_else(PoisonError::into_inner));
+        bound.flatten().is_some_and(|bound| inode(&self.socket) == Some(bound))
+    }
+
+    /// Removes the socket if it is the one that we bound.
+    pub(super) fn leave(&self) {
+        if self.is_ours() {
+            self.folders.remove_socket();
+        }
+    }
+}
+
+/// Of the name itself: a symlink to the right place is not the right place.
+fn inode(path: &Path) -> Option<Inode> {
+    let found = std::fs::symlink_metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+/// Tries until the kernel has somebody to send.
+async fn post_sentry(folder: &Path) -> pipe::Receiver {
+    let mut said = false;
+    loop {
+        match watch(folder) {
+            Ok(events) => return events,
+            Err(error) if !said => {
+                let remedy = "raise fs.inotify.max_user_instances or fs.inotify.max_user_watches";
+                tracing::warn!(%error, remedy, "nobody sees to it that the socket stays; tried again");
+                said = true;
+            }
+            Err(_) => {}
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Read as a pipe is: tokio takes every other kind of descriptor only from unsafe code.
+fn watch(folder: &Path) -> io::Result<pipe::Receiver> {
+    let events = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+    inotify::add_watch(&events, folder, CHANGES)?;
+    pipe::Receiver::from_owned_fd_unchecked(events)
+}
+
+/// Waits until something has happened there. What it was does not matter: whoever is woken looks.
+async fn heard(events: &pipe::Receiver) -> io::Result<()> {
+    let mut buffer = [0; 4096];
+    events.readable().await?;
+    loop {
+        match events.try_read(&mut buffer) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+}
