@@ -48,8 +48,15 @@ fn live(place: &Place, client: &mut Client, answered: &mut Answered) -> bool {
             return false;
         }
         answered.sessions.insert(name, BTreeMap::from([("a".to_owned(), "1"), ("b".to_owned(), seen)]));
+        answered.open = None;
+        // On a slow machine there would otherwise be one long compaction instead of several.
+        loop {
+            let Ok(status) = client.ask("status", &json!({})) else { return false };
+            if status.contains("\"compacting\":false") {
+                break;
+            }
+        }
     }
-    answered.open = None;
     client.ask("shutdown", &json!({})).is_ok()
 }
 
