@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// What a compaction does to a snapshot, and to a segment, which nobody else removes. strace counts each call by itself, and
 /// anew in every thread, which every compaction is.
-const POINTS: [(&str, &str, u32); 11] = [
+const POINTS: [(&str, &str, u32); 10] = [
     ("snap", "openat", 1),
     ("snap", "write", 1),
     ("snap", "write", 2),
@@ -24,7 +24,6 @@ const POINTS: [(&str, &str, u32); 11] = [
     ("snap", "unlink,unlinkat", 1),
     ("seg", "unlink,unlinkat", 1),
     ("seg", "unlink,unlinkat", 2),
-    ("seg", "unlink,unlinkat", 3),
 ];
 
 /// The names that files of the journal may have in the script.
@@ -48,8 +47,15 @@ fn live(place: &Place, client: &mut Client, answered: &mut Answered) -> bool {
             return false;
         }
         answered.sessions.insert(name, BTreeMap::from([("a".to_owned(), "1"), ("b".to_owned(), seen)]));
+        answered.open = None;
+        // On a slow machine there would otherwise be one long compaction instead of several.
+        loop {
+            let Ok(status) = client.ask("status", &json!({})) else { return false };
+            if status.contains("\"compacting\":false") {
+                break;
+            }
+        }
     }
-    answered.open = None;
     client.ask("shutdown", &json!({})).is_ok()
 }
 
@@ -83,7 +89,7 @@ fn a_daemon_killed_inside_a_compaction_has_kept_what_it_answered() {
         "killed at {killed} of {} points of a compaction: {half_made} snapshots were half made, {in_place} in place",
         POINTS.len()
     ));
-    assert!(killed + 2 > POINTS.len() && half_made > 1 && in_place > 1, "the kills missed: {killed}");
+    assert!(killed + 1 >= POINTS.len() && half_made > 1 && in_place > 1, "the kills missed: {killed}");
 }
 
 fn ending(folder: &Path, ending: &str) -> Vec<PathBuf> {
