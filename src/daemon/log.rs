@@ -46,8 +46,6 @@ struct Inner {
     lost: Option<String>,
     /// Whether the engine has been told of the failure that stands.
     lost_told: bool,
-    /// Of the files before this one.
-    syncs_before: u64,
 }
 
 /// A line could not be logged, so nothing may be answered.
@@ -84,7 +82,6 @@ impl Log {
             late: Arc::default(),
             lost: None,
             lost_told: false,
-            syncs_before: 0,
         };
         inner.apply_mode();
         let log = Self { inner: Arc::new(Mutex::new(inner)), path };
@@ -118,7 +115,7 @@ impl Log {
     pub(super) fn counts(&self) -> (u64, u64) {
         let inner = self.lock();
         let lines = inner.log.last().map_or(0, |receipt| receipt.seq);
-        (lines, inner.syncs_before + inner.watched.syncs())
+        (lines, inner.syncer.syncs())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -381,7 +378,6 @@ impl Inner {
     }
 
     fn watch_anew(&mut self) -> Result<(), LogError> {
-        self.syncs_before += self.watched.syncs();
         self.watched = self.syncer.watch(self.log.file()?);
         self.apply_mode();
         Ok(())

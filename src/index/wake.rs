@@ -2,7 +2,7 @@
 
 use super::found::Found;
 use super::pack;
-use super::row::{Mark, Role, Row, SessionNo};
+use super::row::{Mark, Role, Row, RowNo, SessionNo};
 use super::shelf::mark_key;
 use super::storage::{SourceState, Storage, StorageError, Summary, Table};
 use super::tally::Tally;
@@ -98,12 +98,17 @@ impl<S: Storage> Index<S> {
         let tracked = rows.iter().filter(|row| row.role == Role::Tracked).count() as u32;
         let shown = rows.iter().filter(|row| row.role != Role::Input);
         let (rows_len, next_row) = (shown.count() as u32, held.next_row);
+        // What a command read and is not there would never make it stale.
+        let numbers: HashSet<RowNo> = rows.iter().map(|row| row.no).collect();
         let mut summary = Summary { rows: rows_len, tracked, next_row, ..Summary::default() };
         for row in &rows {
             let mark: Option<Mark> = self.shelf.get(Table::Marks, &mark_key(session, row.no))?;
             let is_command = matches!(row.source, Source::Command { .. });
             if is_command && row.inputs.is_empty() || !is_command && row.source_id.is_none() && mark.is_none()
             {
+                return Err(half_a_step());
+            }
+            if row.inputs.iter().any(|input| !numbers.contains(input)) {
                 return Err(half_a_step());
             }
             summary.count(row, mark.as_ref(), true);
