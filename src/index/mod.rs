@@ -174,6 +174,8 @@ pub struct Outcome {
     pub adopted: Vec<(SessionNo, RowNo)>,
     /// Rows that changed between fresh, stale and unknown.
     pub changed: Vec<Change>,
+    /// Which sessions are in doubt, of those that were asked about: a checkout makes thousands of rows of one fresh.
+    doubted: HashMap<SessionNo, bool>,
 }
 
 /// One row that changed.

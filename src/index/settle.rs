@@ -163,7 +163,7 @@ impl<S: Storage> Index<S> {
             None => Freshness::Unknown(Doubt::Unsettled),
         };
         // Nobody is told that something is fresh again whose session is in doubt.
-        if from != freshness && !(freshness == Freshness::Fresh && self.head(session)?.doubted) {
+        if from != freshness && !(freshness == Freshness::Fresh && self.is_doubted(session, outcome)?) {
             outcome.changed.push(Change { session, id: row.id, from, to: freshness });
         }
         Ok(())
@@ -171,6 +171,15 @@ impl<S: Storage> Index<S> {
 }
 
 impl<S: Storage> Index<S> {
+    fn is_doubted(&self, session: SessionNo, outcome: &mut Outcome) -> Result<bool, StorageError> {
+        if let Some(&doubted) = outcome.doubted.get(&session) {
+            return Ok(doubted);
+        }
+        let doubted = self.head(session)?.doubted;
+        outcome.doubted.insert(session, doubted);
+        Ok(doubted)
+    }
+
     /// Whether a row that has no mark was looked at before: of a command, whether all that it read was.
     fn was_fresh(&mut self, session: SessionNo, row: &Row) -> Result<bool, StorageError> {
         let mut was = row.ever_fresh || !row.inputs.is_empty();
