@@ -148,7 +148,7 @@ fn a_log_that_could_not_be_synced_goes_on_in_a_new_file() {
 #[test]
 fn while_no_sync_of_the_log_succeeds_nothing_is_decided() {
     for mode in MODES {
-        let often = |folders: &Folders| syncs_of_the_log(folders, "3..4", "1..10");
+        let often = |folders: &Folders| syncs_of_the_log(folders, "3..4", "1..4");
         let Some(mut scene) = Scene::start(mode, often, None) else { return };
         let mut refused = 0;
         wait_until("it decides no more", || {
@@ -165,6 +165,31 @@ fn while_no_sync_of_the_log_succeeds_nothing_is_decided() {
         wait_until("it decides again", || scene.decide() == "resume");
         assert_eq!(scene.status()["problems"], json!([]), "{mode}");
         scene.ends();
+    }
+}
+
+/// Files can be made, and no line in them reaches the disk.
+#[test]
+fn a_log_whose_syncs_keep_failing_is_one_failure_and_few_files() {
+    for mode in MODES {
+        let begun = Instant::now();
+        let Some(mut scene) = Scene::start(mode, |folders| syncs_of_the_log(folders, "3+", ""), None) else {
+            return;
+        };
+        wait_until("it decides no more", || scene.decide() == "log_failed");
+        wait_until("new files were tried", || {
+            assert_eq!(scene.decide(), "log_failed", "{mode}");
+            scene.log_files() >= 5
+        });
+        let (files, elapsed) = (scene.log_files(), begun.elapsed());
+        // The second file is made at once, the third 100 ms after that, the next one 200 ms after that, and so on.
+        let least =
+            Duration::from_millis(100) * (2_u32.saturating_pow(u32::try_from(files - 2).expect("few")) - 1);
+        assert!(elapsed >= least, "{mode}: {files} files in {elapsed:?}");
+        let health = scene.status();
+        assert_eq!(health["gaps"], 1, "{mode}: {health}");
+        assert!(health["problems"].to_string().contains("the decision log failed"), "{mode}: {health}");
+        scene.verify();
     }
 }
 
