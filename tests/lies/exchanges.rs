@@ -36,7 +36,7 @@ fn a_tree_in_which_folders_and_symlinks_change_places_comes_to_rest() {
     }
     let tick = |session: &str, turn: usize| {
         let report = decide(&daemon, session);
-        let expected = if turn % 2 == 0 { "resume" } else { "fresh" };
+        let expected = if turn.is_multiple_of(2) { "resume" } else { "fresh" };
         assert_eq!(report["transition"], expected, "after {turn} exchanges: {report}");
         report["clock"]["tick"].as_u64().expect("a tick")
     };
