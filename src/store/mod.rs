@@ -300,7 +300,7 @@ struct Lost {
 /// it is in doubt then, on disk too.
 fn lost(state: &Path, journal: &Journal) -> Result<Option<Lost>, Hurdle> {
     let path = tail_of(state);
-    let noted = tail::read(&path)
+    let noted = tail::noted(&path)
         .map_err(|source| Hurdle::Store(StoreError::Folder { path: path.clone(), source }))?;
     let Some(Noted { id, seq }) = noted else { return Ok(None) };
     let (ours, ends) = (id == journal.id(), journal.last_seq());
