@@ -129,7 +129,8 @@ fn untold(error: &io::Error) {
 }
 
 fn message(state: &[NotifyState<'_>]) -> String {
-    state.iter().map(|state| format!("{state}\n")).collect()
+    let lines: Vec<String> = state.iter().map(ToString::to_string).collect();
+    lines.join("\n") + "\n"
 }
 
 /// Feeds the watchdog, if there is one, as long as cookies come back: at a third of its interval, so that a cookie that
