@@ -15,7 +15,7 @@ use uuid::Uuid;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 It reads the journal, and neither needs a daemon nor disturbs one. What the disk was found to be is not in it: that is
-looked at again wherever it is imported. The decision log is not in it either; copy decisions.jsonl* for that.
+looked at again wherever it is imported. The decision log is not in it either; copy decisions*.jsonl for that.
 
 Example:
   staled export > state.jsonl
@@ -29,10 +29,12 @@ pub(super) struct Args {
 /// Take in what `export` printed, into a state without sessions
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-No daemon may be running on that state. It is all or nothing: lines that were changed, cut or left out are refused.
+No daemon may be running on that state; under systemd, stop the socket too, or the next request starts one. It is all or
+nothing: lines that were changed, cut or left out are refused. A journal without sessions that is there already is kept
+beside the new one.
 
 Example:
-  staled stop
+  systemctl --user stop staled.socket staled.service
   staled import-state state.jsonl
   zstdcat trial.jsonl.zst | staled import-state - --state ~/trial")]
 pub(super) struct ImportArgs {
@@ -55,6 +57,12 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
     let failed = lines.failed.take();
     let moved = exported.map_err(|error| failed.unwrap_or_else(|| cannot_export(&error)))?;
     shell.out.talk(&sentence("exported", moved, &state));
+    if moved.unanswered > 0 {
+        let rows = counted(moved.unanswered, "row");
+        shell.out.talk(&format!(
+            "  {rows} came without a digest, and their registration was not answered: once imported they are stale"
+        ));
+    }
     Ok(0)
 }
 
@@ -62,7 +70,9 @@ pub(super) fn import(args: &ImportArgs, shell: &mut Shell) -> Done {
     let state = state_folder(args.state.as_deref())?;
     let folders = Folders { state: state.clone(), ..Folders::below(&state) };
     let _claim = folders.claim_state().map_err(|error| match error {
-        FolderError::Taken { .. } => Stop::failed(error).remedy("`staled stop` ends it"),
+        FolderError::Taken { .. } => Stop::failed(error).remedy(
+            "`staled stop` ends it, and under systemd `systemctl --user stop staled.socket staled.service`",
+        ),
         error => Stop::failed(error),
     })?;
     let id = *Uuid::now_v7().as_bytes();

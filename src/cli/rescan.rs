@@ -95,5 +95,5 @@ fn storage(error: StorageError) -> Refusal {
 }
 
 fn internal(why: impl std::fmt::Display) -> Refusal {
-    Refusal::application("report_refused", format!("the report did not pass our own gate: {why}"))
+    Refusal::application("log_failed", format!("the report did not pass our own gate: {why}"))
 }

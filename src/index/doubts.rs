@@ -5,7 +5,7 @@
 use super::freshness::{Doubt, Freshness};
 use super::row::Mark;
 use super::shelf::mark_row;
-use super::storage::{Storage, StorageError, Table};
+use super::storage::{Storage, StorageError, Summary, Table};
 use super::{Index, SourceId};
 use std::collections::BTreeMap;
 
@@ -30,12 +30,11 @@ impl<S: Storage> Index<S> {
 
     /// How many rows cannot be told, by why.
     pub fn doubts(&self) -> Result<BTreeMap<Doubt, usize>, StorageError> {
-        let mut doubts = BTreeMap::new();
-        for (_, mark) in self.shelf.list::<Mark>(Table::Marks, &[])? {
-            if let Freshness::Unknown(doubt) = mark.freshness {
-                *doubts.entry(doubt).or_insert(0) += 1;
-            }
-        }
+        let doubt = |(freshness, rows)| match freshness {
+            Freshness::Unknown(doubt) => Some((doubt, rows as usize)),
+            _ => None,
+        };
+        let mut doubts: BTreeMap<Doubt, usize> = self.tally.doubtful().filter_map(doubt).collect();
         let doubted = self.doubted_rows()?;
         if doubted > 0 {
             doubts.insert(Doubt::Gap, doubted);
@@ -48,7 +47,7 @@ impl<S: Storage> Index<S> {
         let mut rows = 0;
         for session in self.sessions()? {
             if self.head(session)?.doubted {
-                rows += self.rows(session)?.len();
+                rows += self.shelf.must::<Summary>(Table::Summaries, &session.0.to_be_bytes())?.rows as usize;
             }
         }
         Ok(rows)
@@ -57,12 +56,9 @@ impl<S: Storage> Index<S> {
     /// How many rows are stale or unknown, by that word and by the cause. What one look has not yet settled counts as it
     /// was before.
     pub fn doubtful_by_cause(&self) -> Result<BTreeMap<(&'static str, &'static str), u64>, StorageError> {
-        let mut doubtful = BTreeMap::new();
-        for (_, mark) in self.shelf.list::<Mark>(Table::Marks, &[])? {
-            if let Some(cause) = mark.freshness.cause() {
-                *doubtful.entry((mark.freshness.word(), cause)).or_insert(0) += 1;
-            }
-        }
+        let named =
+            |(freshness, rows): (Freshness, u64)| Some(((freshness.word(), freshness.cause()?), rows));
+        let mut doubtful: BTreeMap<_, _> = self.tally.doubtful().filter_map(named).collect();
         let doubted = self.doubted_rows()? as u64;
         if doubted > 0 {
             doubtful.insert(("unknown", Doubt::Gap.word()), doubted);

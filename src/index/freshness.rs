@@ -6,7 +6,7 @@ use crate::session::context::Seen;
 use crate::session::source::{HeadPolicy, Source};
 
 /// What is known about a belief.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Freshness {
     /// Verified equal to what the agent saw.
     Fresh,
@@ -46,7 +46,7 @@ impl Freshness {
 }
 
 /// Why something is stale.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cause {
     /// The bytes differ.
     Content,
@@ -116,7 +116,7 @@ impl Cause {
 }
 
 /// Why something cannot be told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Doubt {
     /// A network, FUSE or pseudo filesystem, which does not report changes truthfully.
     UnwatchableFs,

@@ -36,7 +36,7 @@ impl<S: Storage> Index<S> {
         self.summary(session).map(|counts| RowNo(counts.next_row))
     }
 
-    /// Begins a session with this head; its rows are put back after it. One of that name goes.
+    /// Begins a session with this head; its lists and rows are put back after it. One of that name goes.
     pub fn put_back_head(&mut self, head: &StoredHead, next: RowNo) -> Result<SessionNo, StorageError> {
         if let Some(session) = self.session(&head.session) {
             self.drop_session(session)?;
@@ -49,13 +49,18 @@ impl<S: Storage> Index<S> {
         Ok(session)
     }
 
-    /// Puts rows back that this session had, in any number of steps.
-    pub fn put_back_rows(&mut self, session: SessionNo, rows: Vec<KeptRow>) -> Result<(), StorageError> {
-        let root = self.head(session)?.root;
+    /// Puts back more of a session, in any number of steps: its head with longer lists, and rows that it had.
+    pub fn put_back_more(
+        &mut self,
+        session: SessionNo,
+        head: &StoredHead,
+        rows: Vec<KeptRow>,
+    ) -> Result<(), StorageError> {
+        self.shelf.put(Table::Heads, &session.0.to_be_bytes(), head)?;
         let mut step = Step {
             index: self,
             session,
-            root,
+            root: head.root.clone(),
             at: Moment::default(),
             told: Vec::new(),
             checks: Vec::new(),
@@ -75,6 +80,10 @@ impl<S: Storage> Step<'_, S> {
     fn put_back(&mut self, row: Row) -> Result<(), StorageError> {
         let (no, role, refuted) = (row.no, row.role, row.refuted);
         let is_command = matches!(row.source, Source::Command { .. });
+        if self.index.shelf.held_row(self.session, no)?.is_some() {
+            let reason = format!("there is a row {} already", no.0);
+            return Err(StorageError::contents("put back a row", Table::Rows, reason));
+        }
         self.index.totals.rows += 1;
         let counts = self.index.shelf.counts(self.session)?;
         counts.rows += u32::from(role != Role::Input);

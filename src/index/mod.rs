@@ -21,6 +21,7 @@ pub mod scrub;
 mod shelf;
 mod settle;
 pub mod storage;
+mod tally;
 mod telling;
 pub mod tree;
 pub mod view;
@@ -46,6 +47,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use storage::{SourceState, Storage, StorageError, Table};
+use tally::Tally;
 use tree::{Grove, Listing, Names, Order, Root};
 
 /// Number of a source in the index; never used again for another one.
@@ -204,6 +206,7 @@ pub struct Index<S> {
     /// The look at HEAD that is being applied, under its source's own path.
     head_look: Option<(PathBuf, HeadLook)>,
     totals: Totals,
+    tally: Tally,
     next: Next,
     /// Numbers of sources below this are taken on disk.
     reserved: u64,
@@ -254,6 +257,7 @@ impl<S: Storage> Index<S> {
             shelf,
             names,
             totals,
+            tally: Tally::default(),
             reserved: next.source,
             next,
             clock: Clock::start(epoch),
@@ -458,11 +462,10 @@ impl<S: Storage> Index<S> {
         self.shelf.must(Table::Sources, &source_key(source))
     }
 
-    /// How many sources somebody rests on.
-    pub fn sources_len(&self) -> Result<usize, StorageError> {
-        let mut len = 0;
-        self.shelf.storage.scan(Table::Sources, &[], &mut |_, _| len += 1)?;
-        Ok(len)
+    /// How many sources somebody rests on, folders of trees among them.
+    #[must_use]
+    pub fn sources_len(&self) -> usize {
+        self.scrub_len()
     }
 }
 

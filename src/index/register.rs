@@ -229,7 +229,11 @@ impl<S: Storage> Index<S> {
         let mut state: SourceState = self.shelf.must(Table::Sources, &source_key(source))?;
         let before = state.readers.len();
         state.readers.retain(|&reader| reader != (session, row.no));
-        if self.is_pending(source) && state.readers.len() < before {
+        let left = state.readers.len() < before;
+        if left && !matches!(state.key.kind, super::KeyKind::Tree(_)) {
+            self.tally.watched = self.tally.watched.saturating_sub(1);
+        }
+        if left && self.is_pending(source) {
             self.forget_suspect(session);
         }
         if !state.readers.is_empty() {
@@ -248,6 +252,7 @@ impl<S: Storage> Index<S> {
     pub(super) fn unmark(&mut self, session: SessionNo, row: &Row) -> Result<(), StorageError> {
         let key = mark_key(session, row.no);
         if let Some(mark) = self.shelf.get::<Mark>(Table::Marks, &key)? {
+            self.tally.count(row, Some(&mark), false);
             self.shelf.counts(session)?.count(row, Some(&mark), false);
             self.shelf.remove(Table::Marks, &key)?;
         }

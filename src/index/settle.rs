@@ -151,6 +151,8 @@ impl<S: Storage> Index<S> {
         if let Some(command) = row.input_of {
             return self.judge_command(session, command, at, outcome);
         }
+        self.tally.count(&row, old.as_ref(), false);
+        self.tally.count(&row, new.as_ref(), true);
         let counts = self.shelf.counts(session)?;
         counts.count(&row, old.as_ref(), false);
         counts.count(&row, new.as_ref(), true);

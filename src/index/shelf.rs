@@ -28,7 +28,7 @@ impl<S: Storage> Shelf<S> {
 
     pub(super) fn get<T: Pack>(&self, table: Table, key: &[u8]) -> Result<Option<T>, StorageError> {
         let Some(bytes) = self.storage.get(table, key)? else { return Ok(None) };
-        pack::from_bytes(&bytes).map(Some).ok_or_else(|| unreadable(table))
+        pack::from_bytes(&bytes).map(Some).ok_or_else(|| self.unreadable(table))
     }
 
     pub(super) fn put(&mut self, table: Table, key: &[u8], value: &impl Pack) -> Result<(), StorageError> {
@@ -51,12 +51,13 @@ impl<S: Storage> Shelf<S> {
             Some(value) => values.push((key.to_vec(), value)),
             None => bad = true,
         })?;
-        if bad { Err(unreadable(table)) } else { Ok(values) }
+        if bad { Err(self.unreadable(table)) } else { Ok(values) }
     }
 
     /// What must be there because something else in the index says so.
     pub(super) fn must<T: Pack>(&self, table: Table, key: &[u8]) -> Result<T, StorageError> {
-        let missing = || StorageError::contents("find", table, "a key that must exist is missing");
+        let missing = "a key that must exist is missing";
+        let missing = || self.storage.distrust(StorageError::contents("find", table, missing));
         self.get(table, key)?.ok_or_else(missing)
     }
 
@@ -80,8 +81,8 @@ impl<S: Storage> Shelf<S> {
         let mut input = bytes.as_slice();
         match u64::unpack(&mut input) {
             Some(0) => Ok(None),
-            Some(_) => Row::unpack(&mut input).map(Some).ok_or_else(|| unreadable(Table::Rows)),
-            None => Err(unreadable(Table::Rows)),
+            Some(_) => Row::unpack(&mut input).map(Some).ok_or_else(|| self.unreadable(Table::Rows)),
+            None => Err(self.unreadable(Table::Rows)),
         }
     }
 
@@ -154,6 +155,11 @@ impl<S: Storage> Shelf<S> {
         Ok(())
     }
 
+    fn unreadable(&self, table: Table) -> StorageError {
+        let reason = "its bytes do not add up";
+        self.storage.distrust(StorageError::contents("decode a value", table, reason))
+    }
+
     fn hold(&mut self, session: SessionNo, row: RowNo) -> Result<&mut Held, StorageError> {
         let key = chunk_key(session, row);
         if !self.held.contains_key(&key) {
@@ -162,10 +168,6 @@ impl<S: Storage> Shelf<S> {
         }
         Ok(self.held.get_mut(&key).expect("it was inserted above"))
     }
-}
-
-fn unreadable(table: Table) -> StorageError {
-    StorageError::contents("decode a value", table, "its bytes do not add up")
 }
 
 fn chunk_key(session: SessionNo, row: RowNo) -> [u8; 8] {

@@ -90,6 +90,11 @@ pub trait Storage {
         from: &[u8],
         each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StorageError>;
+    /// What was read cannot be what was written. Who keeps a first failure keeps this one too: whoever reads next, for
+    /// whomever, is not to believe it, even where this reader only refuses a request.
+    fn distrust(&self, error: StorageError) -> StorageError {
+        error
+    }
 }
 
 /// Rows that share one value: keeps values below 4 KiB, where sled is fast, and a session of 40 results in three gets.

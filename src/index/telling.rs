@@ -291,6 +291,7 @@ impl<S: Storage> Step<'_, S> {
         let pending = self.index.is_pending(source);
         if !state.readers.contains(&reader) {
             state.readers.push(reader);
+            self.index.tally.watched += u64::from(!matches!(key.kind, KeyKind::Tree(_)));
             if pending {
                 *self.index.suspects.entry(self.session).or_insert(0) += 1;
             }

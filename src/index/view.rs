@@ -255,10 +255,13 @@ impl<S: Storage> Index<S> {
 
     /// How everything is watched that any row rests on, members of trees one by one and a source once for each row.
     pub fn covered(&self) -> Result<Coverage, StorageError> {
-        let mut covered = Coverage::default();
-        for session in self.sessions()? {
-            let rows = self.rows(session)?;
-            covered = [covered, rows.iter().map(|row| self.coverage(row)).sum()].into_iter().sum();
+        let mut covered = Coverage { inode: self.tally.watched, directory: 0 };
+        for &tree in self.grove.trees.keys() {
+            let state: Option<SourceState> = self.shelf.get(Table::Sources, &source_key(tree))?;
+            let readers = state.map_or(0, |state| state.readers.len() as u64);
+            let Coverage { inode, directory } = self.grove.coverage(tree);
+            covered.inode += inode * readers;
+            covered.directory += directory * readers;
         }
         Ok(covered)
     }

@@ -2,9 +2,10 @@
 
 use super::found::Found;
 use super::pack;
-use super::row::{Mark, Role, Row, SessionNo};
+use super::row::{Mark, Role, Row, RowNo, SessionNo};
 use super::shelf::mark_key;
 use super::storage::{SourceState, Storage, StorageError, Summary, Table};
+use super::tally::Tally;
 use super::{Check, Depth, Index, KeyKind, Totals, id_of};
 use crate::session::source::Source;
 use std::collections::HashSet;
@@ -18,6 +19,7 @@ impl<S: Storage> Index<S> {
         self.awake = true;
         let (mut critical, mut resting) = (HashSet::new(), HashSet::new());
         let mut found = Totals::default();
+        self.tally = Tally::default();
         for session in self.sessions()? {
             found.sessions += 1;
             for row in self.recount(session)? {
@@ -38,6 +40,9 @@ impl<S: Storage> Index<S> {
                 continue;
             }
             found.sources += 1;
+            if !matches!(state.key.kind, KeyKind::Tree(_)) {
+                self.tally.watched += state.readers.len() as u64;
+            }
             self.plant(source, &state);
             self.speak_of(source, &state, critical.contains(&source))?;
             let mut check = self.suspect(source, &state, Depth::Names)?;
@@ -93,6 +98,8 @@ impl<S: Storage> Index<S> {
         let tracked = rows.iter().filter(|row| row.role == Role::Tracked).count() as u32;
         let shown = rows.iter().filter(|row| row.role != Role::Input);
         let (rows_len, next_row) = (shown.count() as u32, held.next_row);
+        // What a command read and is not there would never make it stale.
+        let numbers: HashSet<RowNo> = rows.iter().map(|row| row.no).collect();
         let mut summary = Summary { rows: rows_len, tracked, next_row, ..Summary::default() };
         for row in &rows {
             let mark: Option<Mark> = self.shelf.get(Table::Marks, &mark_key(session, row.no))?;
@@ -101,7 +108,11 @@ impl<S: Storage> Index<S> {
             {
                 return Err(half_a_step());
             }
+            if row.inputs.iter().any(|input| !numbers.contains(input)) {
+                return Err(half_a_step());
+            }
             summary.count(row, mark.as_ref(), true);
+            self.tally.count(row, mark.as_ref(), true);
             if is_command && !self.says_what_inputs_say(session, row, mark.as_ref())? {
                 self.half_judged.insert((session, row.no));
             }

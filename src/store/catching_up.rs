@@ -6,10 +6,9 @@
 
 use super::journal::Piece;
 use super::record::Record;
-use super::replay::{ReplayError, apply};
+use super::replay::{ReplayError, apply, unforeseen};
 use super::sled_index::SledIndex;
 use crate::index::Index;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// An index that is told the journal.
 pub(super) struct CatchingUp<'index> {
@@ -34,9 +33,7 @@ impl<'index> CatchingUp<'index> {
         if self.failed.is_some() {
             return Ok(());
         }
-        // A record that nobody thought of must not end the process before it can say which one it was.
-        let taken = catch_unwind(AssertUnwindSafe(|| self.try_take(piece)));
-        match taken.unwrap_or(Err(ReplayError::Panicked)) {
+        match unforeseen(|| self.try_take(piece)) {
             Err(error) if error.is_final(self.new) => Err(error),
             taken => {
                 self.failed = taken.err();

@@ -1,11 +1,12 @@
 //! Everything that the journal knows as lines of JSON, and such lines as the journal of a state that is empty.
 //!
 //! Promise: what is imported exports the same bytes again. Lines that were cut, changed, left out or put in another order
-//! are refused, and an import that fails leaves the state as it was. Reading needs no daemon, and disturbs none.
+//! are refused, and so is what no client could have told; an import that fails leaves the state as it was. Reading needs no
+//! daemon, and disturbs none. A journal that has lost records is told with every session in doubt.
 //!
 //! ```text
 //! {"staled_state":1}                              the format
-//! {"kept":{"session":…,"head":…,"rows":[…]}}      a session and its first rows; more of its rows in lines of their own
+//! {"kept":{"session":…,"head":…,"rows":[…]}}      a session; one that is long goes on in lines of its own
 //! {"end":{"lines":2,"seal":"…"}}                  how many lines stand before it, and the seal of the last
 //! ```
 //!
@@ -14,21 +15,27 @@
 use super::compacting::tell;
 use super::journal::{self, Journal, JournalError, PAYLOAD_MAX};
 use super::record::Record;
-use super::replay::apply;
-use super::{kept, whole};
+use super::replay::{apply, unforeseen};
+use super::{kept, tail, whole};
 use crate::index::Index;
+use crate::index::row::Baseline;
 use crate::index::storage::{Memory, StorageError};
-use crate::world::digest::blake3_of;
+use crate::world::digest::blake3;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, BufRead, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The format of what is written here.
 const FORMAT: u32 = 1;
 
-/// How often a journal is read again of which a compaction took something away.
+/// How often a journal is read again of which a compaction took something away, or a failed append.
 const READ_TRIES: usize = 5;
+
+/// How often, and how long after, it is read again while a registration is being answered.
+const AWAITED_TRIES: usize = 20;
+const AWAITED_PAUSE: Duration = Duration::from_millis(50);
 
 /// What was exported or imported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -37,6 +44,9 @@ pub struct Moved {
     pub sessions: u64,
     /// How many results, invariants, tracked paths and inputs of commands.
     pub rows: u64,
+    /// Rows whose registration was never answered, because it still went on or its daemon was killed: nobody knows any
+    /// more what was on the disk then, so they are stale until they are told again.
+    pub unanswered: u64,
 }
 
 /// A state cannot be exported.
@@ -48,6 +58,9 @@ pub enum ExportError {
     /// What it says cannot be told.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// How far the journal was on disk cannot be read.
+    #[error("cannot read how far the journal was on disk: {0}")]
+    Tail(io::Error),
     /// The lines cannot be written.
     #[error("cannot write: {0}")]
     Write(#[from] io::Error),
@@ -120,14 +133,14 @@ struct Sealed {
 impl Sealed {
     fn take(&mut self, line: &[u8]) {
         self.lines += 1;
-        self.seal = blake3_of([self.seal.as_bytes(), line]).to_hex();
+        self.seal = blake3(&[self.seal.as_bytes(), line].concat()).to_hex();
     }
 }
 
 /// Writes everything that the journal of this state folder knows. Of a daemon that goes on meanwhile it is what was
 /// written at some moment in between.
 pub fn export(state: &Path, out: &mut impl Write) -> Result<Moved, ExportError> {
-    let index = known(state)?;
+    let index = settled(state)?;
     let mut sealed = Sealed::default();
     let mut line = |bytes: &[u8]| -> Result<(), ExportError> {
         sealed.take(bytes);
@@ -150,29 +163,47 @@ fn json(value: &impl Serialize) -> Vec<u8> {
 fn counted(index: &Index<Memory>) -> Result<Moved, StorageError> {
     let mut moved = Moved::default();
     for session in index.sessions()? {
+        let rows = index.rows(session)?;
         moved.sessions += 1;
-        moved.rows += index.rows(session)?.len() as u64;
+        moved.rows += rows.len() as u64;
+        moved.unanswered += rows.iter().filter(|row| row.baseline == Baseline::Awaited).count() as u64;
     }
     Ok(moved)
 }
 
+/// What the journal tells when no registration is being answered, or has not been for some time.
+fn settled(state: &Path) -> Result<Index<Memory>, ExportError> {
+    for _ in 1..AWAITED_TRIES {
+        let index = known(state)?;
+        if counted(&index)?.unanswered == 0 {
+            return Ok(index);
+        }
+        std::thread::sleep(AWAITED_PAUSE);
+    }
+    known(state)
+}
+
 /// What the journal tells, in memory.
 fn known(state: &Path) -> Result<Index<Memory>, ExportError> {
-    let folder = state.join("journal");
+    let passes = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::UnexpectedEof);
     for _ in 1..READ_TRIES {
-        match known_now(&folder) {
-            Err(ExportError::Journal(JournalError::Io { source, .. }))
-                if source.kind() == ErrorKind::NotFound && folder.exists() => {}
+        match known_now(state) {
+            Err(ExportError::Journal(JournalError::Io { source, .. })) if passes(source.kind()) => {}
             known => return known,
         }
     }
-    known_now(&folder)
+    known_now(state)
 }
 
-fn known_now(folder: &Path) -> Result<Index<Memory>, ExportError> {
+fn known_now(state: &Path) -> Result<Index<Memory>, ExportError> {
+    let folder = &state.join("journal");
+    // Before the journal is read: what was on disk then is in it.
+    let id = journal::peek_id(folder)?;
+    let noted = id.map(|id| tail::noted(&super::tail_of(state), id)).transpose();
+    let noted = noted.map_err(ExportError::Tail)?.flatten();
     let mut index = Index::open(Memory::default(), "")?;
     let read = journal::read(folder, &mut |piece| Ok(tell(&mut index, piece)?))?;
-    if read.in_doubt {
+    if read.in_doubt || noted > Some(read.last_seq) {
         index.doubt_all()?;
     }
     Ok(index)
@@ -191,27 +222,41 @@ pub fn import(state: &Path, lines: &mut impl BufRead, id: [u8; 16]) -> Result<Mo
     let new = state.join("journal.new");
     clear(&new)?;
     let moved = fill(&new, lines, id).inspect_err(|_| drop(fs::remove_dir_all(&new)))?;
-    // Made again from the new journal with the next start. That one has another id, so nothing of the old would be believed.
-    clear(&state.join("index"))?;
     put_in_place(&new, &folder)?;
+    // Both are of the old journal, and would not be believed beside the new one.
+    let _ = fs::remove_dir_all(state.join("index"));
+    let _ = fs::remove_file(super::tail_of(state));
     Ok(moved)
 }
 
 fn clear(folder: &Path) -> Result<(), ImportError> {
     match fs::remove_dir_all(folder) {
-        Err(source) if source.kind() != ErrorKind::NotFound => {
-            Err(ImportError::Folder { path: folder.to_owned(), source })
-        }
+        Err(source) if source.kind() != ErrorKind::NotFound => Err(unusable(folder, source)),
         _ => Ok(()),
     }
 }
 
-/// An end between the steps leaves an empty state, as it was.
+fn unusable(folder: &Path, source: io::Error) -> ImportError {
+    ImportError::Folder { path: folder.to_owned(), source }
+}
+
+/// The old journal gives way whole, and is kept: what an opening has set aside in it is nowhere else. An end between the two
+/// renames leaves a state without a journal, which is as empty as it was.
 fn put_in_place(new: &Path, folder: &Path) -> Result<(), ImportError> {
-    clear(folder)?;
+    if folder.exists() {
+        let old = free_name(folder);
+        fs::rename(folder, &old).map_err(|source| unusable(folder, source))?;
+    }
     fs::rename(new, folder)
         .and_then(|()| whole::sync_folder_of(folder))
-        .map_err(|source| ImportError::Folder { path: folder.to_owned(), source })
+        .map_err(|source| unusable(folder, source))
+}
+
+/// `journal.old`, or with the first number behind it that is not taken.
+fn free_name(folder: &Path) -> PathBuf {
+    let base = folder.with_extension("old");
+    let others = (2_u64..).map(|number| folder.with_extension(format!("old-{number}")));
+    std::iter::once(base.clone()).chain(others).find(|name| !name.exists()).unwrap_or(base)
 }
 
 fn fill(folder: &Path, lines: &mut impl BufRead, id: [u8; 16]) -> Result<Moved, ImportError> {
@@ -234,14 +279,18 @@ fn fill(folder: &Path, lines: &mut impl BufRead, id: [u8; 16]) -> Result<Moved, 
             if !matches!(record, Record::Kept(_)) {
                 return Err(refused("it is no line of an export".to_owned()));
             }
-            apply(&mut index, record).map_err(|error| refused(error.to_string()))?;
-            journal.append(&bytes)?;
+            // As this version writes it, so that nothing goes along that it does not know.
+            journal.append(&record.to_bytes())?;
+            unforeseen(|| apply(&mut index, record)).map_err(|error| refused(error.to_string()))?;
         }
         sealed.take(&bytes);
     }
     if next_line(lines).map_err(ImportError::Read)?.is_some() {
         let why = "something follows the end".to_owned();
         return Err(ImportError::Refused { line: sealed.lines + 2, why });
+    }
+    if let Some(why) = kept::check(&index).map_err(ExportError::Storage)? {
+        return Err(ImportError::Refused { line: sealed.lines + 1, why });
     }
     // Which syncs everything.
     journal.roll()?;

@@ -67,6 +67,17 @@ pub enum StoreError {
         /// Whether only the disk is in the way.
         trouble: Trouble,
     },
+    /// A thread hangs in the index, which was set aside. A new one under its name is safe from it in a new process only.
+    #[error(
+        "the index {} was set aside, for {reason}; what hangs in it ends with this process, so start again",
+        path.display()
+    )]
+    Hangs {
+        /// Where it was.
+        path: PathBuf,
+        /// How it hangs.
+        reason: String,
+    },
     /// The syncing thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
@@ -84,8 +95,15 @@ impl StoreError {
             Self::Index(StorageError { trouble, .. }) | Self::NewIndex { trouble, .. } => {
                 *trouble == Trouble::Disk
             }
+            Self::Hangs { .. } => false,
             Self::Thread(_) => true,
         }
+    }
+
+    /// Whether only another process gets past it.
+    #[must_use]
+    pub fn ends_the_process(&self) -> bool {
+        self.is_final() || matches!(self, Self::Hangs { .. })
     }
 
     /// Whether nothing but another version of the program, or a person, gets past it: the same would be met every time.
@@ -134,17 +152,24 @@ pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
         None => match bring_up(opening, &folder, &mut healed) {
             Ok(brought_up) => return opened(opening, brought_up, healed, died),
             Err(Hurdle::Store(error)) => return Err(error),
-            Err(Hurdle::Index(Doubt { reason, trouble: trouble @ Trouble::Disk })) => {
+            Err(Hurdle::Index(Doubt { reason, trouble: trouble @ Trouble::Disk, .. })) => {
                 return Err(StoreError::NewIndex { path: folder, reason, trouble });
             }
             Err(Hurdle::Index(doubt)) => doubt,
         },
     };
-    healed.extend(set_aside(&folder, opening.stamp, &doubt)?);
+    let aside = set_aside(&folder, opening.stamp, &doubt)?;
+    if doubt.hangs {
+        return Err(StoreError::Hangs { path: folder, reason: doubt.reason });
+    }
+    healed.extend(aside);
     match bring_up(opening, &folder, &mut healed) {
         Ok(brought_up) => opened(opening, brought_up, healed, died),
         Err(Hurdle::Store(error)) => Err(error),
-        Err(Hurdle::Index(Doubt { reason, trouble })) => {
+        Err(Hurdle::Index(Doubt { reason, hangs: true, .. })) => {
+            Err(StoreError::Hangs { path: folder, reason })
+        }
+        Err(Hurdle::Index(Doubt { reason, trouble, .. })) => {
             make_room(&folder, trouble)?;
             Err(StoreError::NewIndex { path: folder, reason, trouble })
         }

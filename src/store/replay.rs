@@ -9,6 +9,7 @@ use crate::protocol::refusal::Refusal;
 use crate::session::SessionId;
 use crate::session::moment::Moment;
 use crate::world::digest;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A record cannot be applied.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +56,12 @@ impl ReplayError {
             Self::Register(_) | Self::Panicked => new_index,
         }
     }
+}
+
+/// A record that nobody thought of must not end the process before it can be said which one it was. After a panic the index
+/// is not used any more.
+pub(super) fn unforeseen(apply: impl FnOnce() -> Result<(), ReplayError>) -> Result<(), ReplayError> {
+    catch_unwind(AssertUnwindSafe(apply)).unwrap_or(Err(ReplayError::Panicked))
 }
 
 pub(super) fn apply(index: &mut Index<impl Storage>, record: Record) -> Result<(), ReplayError> {

@@ -59,19 +59,21 @@ pub struct Doubt {
     pub reason: String,
     /// Whether the folder is in doubt, or only the disk.
     pub trouble: Trouble,
+    /// A thread still hangs in it. It may wake at any time, and then make files under the folder's name.
+    pub hangs: bool,
 }
 
 impl Doubt {
     /// What lies in the folder is in doubt.
     #[must_use]
     pub fn contents(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), trouble: Trouble::Contents }
+        Self { reason: reason.into(), trouble: Trouble::Contents, hangs: false }
     }
 }
 
 impl From<StorageError> for Doubt {
     fn from(error: StorageError) -> Self {
-        Self { reason: error.to_string(), trouble: error.trouble }
+        Self { reason: error.to_string(), trouble: error.trouble, hangs: false }
     }
 }
 
@@ -79,7 +81,7 @@ impl SledIndex {
     /// Opens the index of the journal `id`, or says why what lies there cannot be used. An empty folder is an index
     /// that has applied nothing.
     pub fn open(folder: &Path, id: [u8; 16]) -> Result<(Self, u64), Doubt> {
-        let mut index = open_apart(folder)?;
+        let mut index = open_apart(folder, OPEN_TIMEOUT)?;
         let applied = index.check(id)?;
         Ok((index, applied))
     }
@@ -196,7 +198,7 @@ impl SledIndex {
 }
 
 /// sled may panic or hang in `open`; both happen on a thread that nobody depends on.
-fn open_apart(folder: &Path) -> Result<SledIndex, Doubt> {
+fn open_apart(folder: &Path, timeout: Duration) -> Result<SledIndex, Doubt> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let path = folder.to_owned();
     let open = move || {
@@ -208,12 +210,18 @@ fn open_apart(folder: &Path) -> Result<SledIndex, Doubt> {
     spawned.map_err(|error| Doubt {
         reason: format!("no thread to open it on: {error}"),
         trouble: Trouble::Disk,
+        hangs: false,
     })?;
-    match receiver.recv_timeout(OPEN_TIMEOUT) {
+    match receiver.recv_timeout(timeout) {
         Ok(Ok(Ok(index))) => Ok(index),
-        Ok(Ok(Err(error))) => Err(Doubt { trouble: trouble(&error), reason: error.to_string() }),
+        Ok(Ok(Err(error))) => {
+            Err(Doubt { trouble: trouble(&error), reason: error.to_string(), hangs: false })
+        }
         Ok(Err(_)) => Err(Doubt::contents("sled panicked while opening it")),
-        Err(_) => Err(Doubt::contents(format!("sled did not open it within {} s", OPEN_TIMEOUT.as_secs()))),
+        Err(_) => {
+            let reason = format!("sled did not open it within {} s", timeout.as_secs());
+            Err(Doubt { hangs: true, ..Doubt::contents(reason) })
+        }
     }
 }
 
@@ -283,6 +291,10 @@ impl Storage for SledIndex {
     ) -> Result<(), StorageError> {
         self.walk(table, from, each)
     }
+
+    fn distrust(&self, error: StorageError) -> StorageError {
+        self.fail(error)
+    }
 }
 
 /// The checksum covers the key too: a value under the wrong key is as wrong as a wrong value.
@@ -317,8 +329,26 @@ fn trouble(error: &sled::Error) -> Trouble {
 
 #[cfg(test)]
 mod tests {
-    use super::SledIndex;
+    use super::{SledIndex, open_apart};
     use crate::index::storage::{Storage, Table};
+    use std::time::Duration;
+
+    #[test]
+    fn a_folder_in_which_sled_hangs_is_said_to_be_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let mode = rustix::fs::Mode::from(0o600);
+        let made = rustix::fs::mknodat(
+            rustix::fs::CWD,
+            folder.path().join("conf"),
+            rustix::fs::FileType::Fifo,
+            mode,
+            0,
+        );
+        made.unwrap();
+        let doubt = open_apart(folder.path(), Duration::from_millis(200)).err().expect("nobody writes to it");
+        assert!(doubt.hangs, "{doubt:?}");
+        std::fs::write(folder.path().join("conf"), "garbage").unwrap();
+    }
 
     #[test]
     fn a_value_that_was_not_written_under_its_key_is_never_read() {

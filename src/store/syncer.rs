@@ -55,6 +55,12 @@ impl Syncer {
         queue.slots.insert(id, Slot::new(file));
         Watched { shared: Arc::clone(&self.shared), id }
     }
+
+    /// How many syncs it has made, of files too that nobody watches any more.
+    #[must_use]
+    pub fn syncs(&self) -> u64 {
+        self.shared.lock().syncs
+    }
 }
 
 impl Drop for Syncer {
@@ -177,6 +183,7 @@ impl Slot {
 struct Queue {
     slots: BTreeMap<u64, Slot>,
     next_id: u64,
+    syncs: u64,
     stopping: bool,
     closed: bool,
 }
@@ -268,6 +275,7 @@ impl Shared {
 
     fn sync(&self, id: u64, file: &File) -> Synced {
         let synced = file.sync_data().map_err(Arc::new);
+        self.lock().syncs += 1;
         self.with_slot(id, |slot| {
             slot.syncs += 1;
             slot.failed = synced.as_ref().err().cloned();

@@ -133,9 +133,8 @@ impl Looking<'_> {
             FileType::RegularFile => Some(self.file(name, &stat)),
             FileType::Directory => Some(plain(EntryKind::Folder)),
             FileType::Symlink => {
-                let target = rustix::fs::readlinkat(self.dir, name, Vec::new()).ok()?;
-                let digest = Some(digest::blake3(target.as_bytes()));
-                Some(Entry { digest, ..plain(EntryKind::Link) })
+                let target = rustix::fs::readlinkat(self.dir, name, Vec::new());
+                Some(link(plain(EntryKind::Link), target.as_ref().map(std::ffi::CString::as_bytes)))
             }
             _ => Some(plain(EntryKind::Other)),
         }
@@ -179,6 +178,37 @@ impl Looking<'_> {
             // It was a file a moment ago: an event is on its way, or its path is too long to be followed.
             _ => doubtful(inode, Doubt::Unsettled),
         }
+    }
+
+    fn is_as_held(&self, name: &OsStr, held: &Entry, bytes: bool) -> bool {
+        // What could not be told then need not be told now.
+        if held.doubt.is_some() {
+            return true;
+        }
+        let Ok(stat) = self.stat(name) else { return false };
+        let path = self.folder.join(name);
+        let read = || match look::look(&path, &[], None, self.options, &look::Unheard) {
+            Found::File(file) => held.digest == Some(file.digest),
+            Found::Unknown(_) => true,
+            _ => false,
+        };
+        match (held.kind, &held.stat) {
+            (EntryKind::File, Some(known)) => (!bytes && *known == look::stat_of(&stat)) || read(),
+            (EntryKind::Link, _) => self.entry(name).is_some_and(|now| now.digest == held.digest),
+            // Which file has the name does not matter to those who count names only.
+            (EntryKind::File, None) => {
+                FileType::from_raw_mode(u32::from(stat.stx_mode)) == FileType::RegularFile
+            }
+            _ => look::inode_of(&stat) == held.inode,
+        }
+    }
+}
+
+/// A link that was there a moment ago and cannot be read now: something else may have its name by now.
+fn link(plain: Entry, target: Result<&[u8], &Errno>) -> Entry {
+    match target {
+        Ok(target) => Entry { digest: Some(digest::blake3(target)), ..plain },
+        Err(_) => doubtful(plain.inode, Doubt::Unsettled),
     }
 }
 
@@ -226,38 +256,15 @@ pub(super) fn glance_at(
             .all(|(name, entry)| looking.is_as_held(name, entry, bytes))
 }
 
-impl Looking<'_> {
-    fn is_as_held(&self, name: &OsStr, held: &Entry, bytes: bool) -> bool {
-        // What could not be told then need not be told now.
-        if held.doubt.is_some() {
-            return true;
-        }
-        let Ok(stat) = self.stat(name) else { return false };
-        let path = self.folder.join(name);
-        let read = || match look::look(&path, &[], None, self.options, &look::Unheard) {
-            Found::File(file) => held.digest == Some(file.digest),
-            Found::Unknown(_) => true,
-            _ => false,
-        };
-        match (held.kind, &held.stat) {
-            (EntryKind::File, Some(known)) => (!bytes && *known == look::stat_of(&stat)) || read(),
-            (EntryKind::Link, _) => self.entry(name).is_some_and(|now| now.digest == held.digest),
-            // Which file has the name does not matter to those who count names only.
-            (EntryKind::File, None) => {
-                FileType::from_raw_mode(u32::from(stat.stx_mode)) == FileType::RegularFile
-            }
-            _ => look::inode_of(&stat) == held.inode,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Armed, list};
+    use super::{Armed, doubtful, link, list};
     use crate::index::found::Inode;
-    use crate::index::tree::Order;
+    use crate::index::freshness::Doubt;
+    use crate::index::tree::{Entry, EntryKind, Order};
     use crate::world::look::{LookOptions, inode_of, statx};
     use crate::world::watch::Unarmed;
+    use rustix::io::Errno;
     use std::collections::BTreeSet;
     use std::ffi::OsString;
     use std::fs;
@@ -287,6 +294,15 @@ mod tests {
 
     fn inode(folder: &Path) -> Inode {
         inode_of(&statx(&fs::File::open(folder).unwrap()).unwrap())
+    }
+
+    #[test]
+    fn a_link_that_cannot_be_read_any_more_is_not_called_gone() {
+        let temp = tempfile::tempdir().unwrap();
+        let plain = Entry { kind: EntryKind::Link, ..doubtful(inode(temp.path()), Doubt::Gap) };
+        for error in [Errno::NOENT, Errno::INVAL, Errno::ACCESS] {
+            assert_eq!(link(plain.clone(), Err(&error)).doubt, Some(Doubt::Unsettled), "{error}");
+        }
     }
 
     #[test]

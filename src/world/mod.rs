@@ -173,9 +173,11 @@ impl World {
         self.verifiers.submit(checks, urgent);
     }
 
-    /// Has what is held looked at again, without an event. What looks different comes in a later batch.
-    pub fn scrub(&self, held: Vec<crate::index::scrub::Held>, pass: u64) {
-        self.scrubber.submit(held, pass);
+    /// Has what is held looked at again, without an event, and says whether it will be: not while there is enough to look
+    /// at. What looks different comes in a later batch.
+    #[must_use]
+    pub fn scrub(&self, held: Vec<crate::index::scrub::Held>, pass: u64) -> bool {
+        self.scrubber.submit(held, pass)
     }
 
     /// Ends the watches that nobody else needs.

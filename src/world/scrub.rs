@@ -13,7 +13,7 @@ use crate::index::scrub::Held;
 use crate::index::{Check, Depth, KeyKind, Looked, Stamp};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 /// How many batches may wait; more are not asked for.
 const BATCHES_MAX: usize = 1;
@@ -38,11 +38,11 @@ impl Scrubber {
         Ok(Self { inbox })
     }
 
-    /// Has these looked at, unless the last ones are still being looked at. Those whose turn it is in this pass are
-    /// looked at byte by byte.
-    pub(super) fn submit(&self, held: Vec<Held>, pass: u64) {
-        // Late is as good: nothing is lost but time.
-        let _ = self.inbox.try_send((held, pass));
+    /// Has these looked at, and says so; not while the last ones are still being looked at. Those whose turn it is in this
+    /// pass are looked at byte by byte.
+    pub(super) fn submit(&self, held: Vec<Held>, pass: u64) -> bool {
+        // A reader that is gone has told of its end already.
+        !matches!(self.inbox.try_send((held, pass)), Err(TrySendError::Full(_)))
     }
 }
 
@@ -101,5 +101,22 @@ fn looks_alike(looked: &Looked, held: &Found) -> bool {
         (Looked::Found(Found::Unknown(_)), _) => true,
         (Looked::Found(now), held) => now == held,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BATCHES_MAX, Scrubber, sync_channel};
+
+    #[test]
+    fn a_reader_that_is_busy_takes_no_more_and_says_so() {
+        let (inbox, outbox) = sync_channel(BATCHES_MAX);
+        let scrubber = Scrubber { inbox };
+        let taken = (0..3).filter(|_| scrubber.submit(Vec::new(), 0)).count();
+        assert_eq!(taken, BATCHES_MAX);
+        outbox.recv().unwrap();
+        assert!(scrubber.submit(Vec::new(), 0));
+        drop(outbox);
+        assert!(scrubber.submit(Vec::new(), 0), "nobody is waited for who is gone");
     }
 }

@@ -204,10 +204,25 @@ impl Arms {
     }
 
     fn arm_one(&self, watcher: &mut RecommendedWatcher, path: &Path) -> Result<(), Unarmed> {
-        if !self.board.marks().begin_arming(path) {
-            return Ok(());
+        {
+            let mut marks = self.board.marks();
+            if !marks.is_used(path) {
+                // Everybody has left since it was bound, and has taken its watch away: one that is made now would stay.
+                // Who leaves from here on takes that away when we are done.
+                return Err(Unarmed::Never(Doubt::Unsettled));
+            }
+            if !marks.begin_arming(path) {
+                return Ok(());
+            }
         }
         let before = Spot::at(path);
+        if before.through_link {
+            // What it leads to would be watched, under this name: its right one would lose the watch, and be looked at
+            // again, and so would the folder that both are in, whose look alone can say that this is no folder any more.
+            // Each look here would overtake that one, for ever.
+            self.board.marks().end_arming(path, before, before, false);
+            return Err(Unarmed::Moved);
+        }
         let asked = catch_unwind(AssertUnwindSafe(|| watcher.watch(path, RecursiveMode::NonRecursive)));
         let after = Spot::at(path);
         let mut outcome = match asked {
@@ -254,7 +269,8 @@ fn unarmed(error: &notify::Error) -> Unarmed {
 
 #[cfg(test)]
 mod tests {
-    use super::{Board, Died};
+    use super::{Arms, Board, Bound, Died, Unarmed};
+    use crate::index::SourceId;
     use notify::Event;
     use notify::event::{EventKind, MetadataKind, ModifyKind, RemoveKind};
     use std::path::PathBuf;
@@ -272,5 +288,44 @@ mod tests {
             board.handle(generation, Ok(event));
             assert_eq!(board.marks().take().cookies.contains(&7), came_back, "{generation} {kind:?}");
         }
+    }
+
+    #[test]
+    fn a_path_that_became_a_symlink_takes_no_watch_from_what_it_leads_to() {
+        let temp = tempfile::tempdir().unwrap();
+        let at = |name: &str| temp.path().join(name);
+        ["cookies", "real"].iter().for_each(|name| std::fs::create_dir(at(name)).unwrap());
+        std::os::unix::fs::symlink("real", at("link")).unwrap();
+        let board = Arc::new(Board::new(at("cookies"), Arc::new(|| {}), Died::default()));
+        let arms = Arms::new(Arc::clone(&board));
+        arms.rebuild("it is made").unwrap();
+        let bound = |name: &str| Bound { arms: vec![at(name)], ..Bound::default() };
+        for (source, name) in [(1, "real"), (2, "link")] {
+            board.marks().follow(SourceId(source));
+            assert!(board.marks().bind(SourceId(source), bound(name)).is_some());
+        }
+        assert!(arms.arm(&bound("real")).is_ok());
+        for _ in 0..3 {
+            assert!(matches!(arms.arm(&bound("link")), Err(Unarmed::Moved)));
+            assert_eq!(board.marks().watches_len(), 1, "the folder has lost its watch");
+        }
+    }
+
+    #[test]
+    fn what_everybody_has_left_is_not_watched_any_more() {
+        let temp = tempfile::tempdir().unwrap();
+        let at = |name: &str| temp.path().join(name);
+        ["cookies", "real"].iter().for_each(|name| std::fs::create_dir(at(name)).unwrap());
+        let board = Arc::new(Board::new(at("cookies"), Arc::new(|| {}), Died::default()));
+        let arms = Arms::new(Arc::clone(&board));
+        arms.rebuild("it is made").unwrap();
+        let bound = Bound { arms: vec![at("real")], ..Bound::default() };
+        board.marks().follow(SourceId(1));
+        assert!(board.marks().bind(SourceId(1), bound.clone()).is_some());
+        let unused = board.marks().unfollow(SourceId(1));
+        arms.disarm(&unused);
+        // A verifier that had bound it before comes late.
+        assert!(matches!(arms.arm(&bound), Err(Unarmed::Never(_))));
+        assert_eq!(board.marks().watches_len(), 0);
     }
 }

@@ -4,6 +4,7 @@ use super::{feed, staled};
 use crate::daemon::{cause, decide, register};
 use crate::harness::{Daemon, Place, file};
 use serde_json::{Value, json};
+use staled::store::journal::Journal;
 use std::fs;
 use std::path::Path;
 
@@ -115,8 +116,135 @@ fn a_state_that_is_used_or_not_empty_stays_as_it_is() {
         daemon.ask("context.drop", &json!({ "session": session }));
     }
     daemon.stop();
+    // What an opening has set aside is nowhere else.
+    fs::write(state.join("journal/00000000000000000001.seg.damaged-9"), "precious").unwrap();
     import().ok();
     assert_eq!(exported(&place), lines);
+    let kept = fs::read(state.join("journal.old/00000000000000000001.seg.damaged-9")).unwrap();
+    assert_eq!(kept, b"precious");
+    assert!(state.join("journal.old/00000000000000000001.seg").exists());
+}
+
+/// The lines again, with a seal that fits: whoever can write them can compute it.
+fn sealed(lines: &[Value]) -> String {
+    let (mut text, mut seal) = (String::new(), String::new());
+    for line in lines {
+        let line = line.to_string();
+        seal = blake3::hash(format!("{seal}{line}").as_bytes()).to_hex().to_string();
+        text += &(line + "\n");
+    }
+    text + &json!({ "end": { "lines": lines.len(), "seal": seal } }).to_string() + "\n"
+}
+
+#[test]
+fn what_no_client_could_have_told_is_refused_whatever_its_seal() {
+    type Change = fn(&mut Value);
+    let place = Place::new();
+    place.write("a", "1");
+    let daemon = Daemon::start(&place.home);
+    let input = json!({ "kind": "file", "path": "a" });
+    let make = json!({ "id": "make", "source": { "kind": "command", "command": "make", "inputs": [input] } });
+    let fact = json!({ "id": "f", "statement": "it is 1", "sources": ["a"] });
+    let context = json!({ "session": "s", "root": place.root, "results": [file("a", "1"), make], "facts": [fact], "decisions": ["d"] });
+    daemon.ask("context.register", &context);
+    daemon.stop();
+    let run = staled(
+        &place,
+        Path::new(NOWHERE),
+        &["export", "--state", place.home.join("state").to_str().unwrap()],
+    )
+    .ok();
+    let lines: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = &lines[..lines.len() - 1];
+    assert_eq!(sealed(lines), run.out, "the seal is computed here as it is there");
+    let there = Place::new();
+    let state = there.home.join("state");
+    let args = ["import-state", "-", "--state", state.to_str().unwrap()];
+    let cases: [(&str, Change, &str); 13] = [
+        ("a row too many", |kept| kept["head"]["next_row"] = json!(2), "comes after the last"),
+        ("numbers without end", |kept| kept["head"]["next_row"] = json!(u32::MAX), "numbered too high"),
+        ("two rows of one number", |kept| kept["rows"][1]["no"] = json!(0), "a row 0 already"),
+        ("two rows of one id", |kept| kept["rows"][1]["id"] = json!("a"), "stands twice"),
+        ("a command that read nothing", |kept| kept["rows"][1]["inputs"] = json!([]), "what it read"),
+        ("a command that read itself", |kept| kept["rows"][1]["inputs"] = json!([1]), "what it read"),
+        (
+            "a command that read what is not there",
+            |kept| kept["rows"][1]["inputs"] = json!([7]),
+            "what it read",
+        ),
+        ("an input of nothing", |kept| kept["rows"][2]["input_of"] = json!(0), "what it read"),
+        ("another input", |kept| kept["rows"][2]["source"]["path"] = json!("b"), "what it read"),
+        ("a fact about nothing", |kept| kept["facts"][0]["rows"] = json!([9]), "a fact rests on"),
+        (
+            "private text",
+            |kept| kept["decisions"] = json!(["<private>x</private>"]),
+            "could not have been told",
+        ),
+        ("a relative root", |kept| kept["head"]["root"] = json!("w"), "absolute"),
+        ("a long id", |kept| kept["rows"][0]["id"] = json!("x".repeat(3_000)), "the most is"),
+    ];
+    for (what, change, says) in cases {
+        let mut lines = lines.to_vec();
+        change(&mut lines[1]["kept"]);
+        let run = feed(&there, Path::new(NOWHERE), &args, &sealed(&lines));
+        run.fails(2, says);
+        assert!(!state.join("journal").exists(), "{what}: {run:?}");
+    }
+    let mut rest = lines.to_vec();
+    rest[1]["kept"].as_object_mut().unwrap().remove("head");
+    feed(&there, Path::new(NOWHERE), &args, &sealed(&rest)).fails(2, "it has not begun");
+    feed(&there, Path::new(NOWHERE), &args, &sealed(lines)).ok();
+}
+
+#[test]
+fn a_journal_that_lost_its_end_is_exported_in_doubt() {
+    let (place, daemon) = scene();
+    daemon.stop();
+    // Its last record, which says that a belief was refuted, is cut off where it begins.
+    let segment = place.home.join("state/journal/00000000000000000001.seg");
+    let bytes = fs::read(&segment).unwrap();
+    let refuted = bytes.windows(12).rposition(|text| text == b"{\"refuted\":{").unwrap_or_else(|| {
+        bytes.windows(11).rposition(|text| text == b"{\"refuted\":").expect("it was refuted")
+    });
+    fs::write(&segment, &bytes[..refuted - 28]).unwrap();
+    let lines = exported(&place);
+    assert_eq!(lines.matches("\"doubted\":true").count(), 2, "{lines}");
+}
+
+#[test]
+fn long_sessions_are_told_in_lines_of_bounded_length() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place.home);
+    let volatile = |id: usize| json!({ "id": format!("t{id}"), "source": { "kind": "volatile", "what": "w".repeat(2_000) } });
+    let sources: Vec<String> = (0..900).map(|at| format!("t{}", at % 3)).collect();
+    let fact = |id: usize| json!({ "id": format!("f{id}"), "statement": "s", "sources": sources });
+    let context = json!({ "session": "s", "root": place.root, "results": (0..700).map(volatile).collect::<Vec<_>>(),
+        "facts": (0..400).map(fact).collect::<Vec<_>>(),
+        "decisions": (0..900).map(|at| format!("{}{at}", "d".repeat(2_000))).collect::<Vec<_>>() });
+    daemon.ask("context.register", &context);
+    daemon.stop();
+    let state = place.home.join("state");
+    let run = staled(&place, Path::new(NOWHERE), &["export", "--state", state.to_str().unwrap()]).ok();
+    assert!(run.out.lines().count() > 6 && run.out.lines().all(|line| line.len() < 2 << 20), "{}", run.err);
+    let there = Place::new();
+    let moved = there.home.join("state");
+    feed(&there, Path::new(NOWHERE), &["import-state", "-", "--state", moved.to_str().unwrap()], &run.out)
+        .ok();
+    let again = staled(&there, Path::new(NOWHERE), &["export", "--state", moved.to_str().unwrap()]).ok();
+    assert!(again.out == run.out, "what was imported exports the same bytes");
+}
+
+#[test]
+fn a_registration_that_was_never_answered_is_said() {
+    let place = Place::new();
+    let state = place.home.join("state");
+    fs::create_dir_all(&state).unwrap();
+    let (mut journal, _) = Journal::open(&state.join("journal"), [1; 16], &mut |_| Ok(())).unwrap();
+    let unsaid = json!({ "id": "a", "source": { "kind": "file", "path": "a" } });
+    let context = json!({ "session": "s", "root": "/w", "results": [unsaid] });
+    journal.append(json!({ "told": { "at": 1, "context": context } }).to_string().as_bytes()).unwrap();
+    let run = staled(&place, Path::new(NOWHERE), &["export", "--state", state.to_str().unwrap()]).ok();
+    assert!(run.err.contains("1 row came without a digest"), "{run:?}");
 }
 
 #[test]

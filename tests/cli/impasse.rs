@@ -1,5 +1,7 @@
 //! What no restart mends ends the daemon with a code that systemd does not try again, and says where and what to do.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use super::serve::{Serving, refused_by, state};
 use super::{program, staled};
 use crate::harness::{Place, file};
@@ -8,7 +10,7 @@ use staled::client::Client;
 use staled::store::journal::Journal;
 use staled::world::digest;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A state in which one session was registered and acknowledged.
 fn begun(place: &Place) -> PathBuf {
@@ -20,12 +22,12 @@ fn begun(place: &Place) -> PathBuf {
     state(place).join("journal")
 }
 
-fn append(journal: &PathBuf, record: &str) {
+fn append(journal: &Path, record: &str) {
     let (mut journal, _) = Journal::open(journal, [0; 16], &mut |_| Ok(())).unwrap();
     journal.append(record.as_bytes()).unwrap();
 }
 
-fn segments(journal: &PathBuf) -> Vec<(PathBuf, Vec<u8>)> {
+fn segments(journal: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let paths = fs::read_dir(journal).unwrap().map(|entry| entry.unwrap().path());
     let mut segments: Vec<_> = paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect();
     segments.sort();
@@ -33,7 +35,7 @@ fn segments(journal: &PathBuf) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 /// Started, it ends with 78, naming the segment, and leaves the journal as it is, however often it is tried.
-fn ends_for_good(place: &Place, journal: &PathBuf, says: &[&str]) {
+fn ends_for_good(place: &Place, journal: &Path, says: &[&str]) {
     let before = segments(journal);
     for _ in 0..3 {
         let mut command = program(place);

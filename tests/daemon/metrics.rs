@@ -3,6 +3,8 @@
 use crate::daemon::{decide, decide_at_once, register, write_each};
 use crate::harness::{Daemon, Place, file, refusal, wait_until};
 use serde_json::json;
+use staled::config::{Config, Sync};
+use staled::protocol::request::Subscribe;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A family of samples.
@@ -193,6 +195,61 @@ fn levels_go_down_again_and_sizes_are_those_on_disk() {
     wait_until("the log is synced", || value(&scrape(&daemon), "staled_log_syncs", &[]) >= 1.0);
     drop(held);
     wait_until("they are gone", || value(&scrape(&daemon), "staled_connections", &[]) == 1.0);
+}
+
+#[test]
+#[expect(clippy::float_cmp, reason = "counts are whole numbers")]
+fn what_goes_wrong_is_counted_each_under_its_own_name() {
+    let place = Place::new();
+    place.write("d/f", "1");
+    let mut config = Config::default();
+    config.decision.deadline_ms = config.decision.deadline_ms_max;
+    (config.verify.scrub_pass_s, config.server.connections_max) = (1, 8);
+    (config.log.sync, config.log.file_bytes_max) = (Sync::Always, 4_096);
+    let daemon = Daemon::start_with(&place.home, config);
+    let tree = json!({ "id": "tree", "source": { "kind": "tree", "path": "." } });
+    register(&daemon, &place, "s", &json!([tree]));
+
+    let status = || daemon.ask("status", &json!({}));
+    std::fs::hard_link(place.root.join("d/f"), place.home.join("elsewhere")).expect("a link");
+    std::fs::write(place.home.join("elsewhere"), "2").expect("a file");
+    wait_until("the scrub finds it", || status()["missed_events"] == 1);
+    wait_until("it goes round", || status()["scrub_passes"].as_u64() > Some(3));
+    for _ in 0..20 {
+        decide_at_once(&daemon, "s");
+    }
+
+    let wanted = || Subscribe { topics: vec!["gap".to_owned()], session: None };
+    let told: Vec<_> = (0..3).map(|_| daemon.client().subscribe(&wanted()).expect("it is told")).collect();
+    let before = status()["scrub_passes"].as_f64();
+    let found = scrape(&daemon);
+    let of = |name: &str| value(&found, name, &[]);
+    assert_eq!((of("staled_gaps"), of("staled_missed_events"), of("staled_subscribers")), (1.0, 1.0, 3.0));
+    let passes = Some(of("staled_scrub_passes"));
+    assert!(before <= passes && passes <= status()["scrub_passes"].as_f64(), "{passes:?}");
+    let coverage = &daemon.ask("status", &json!({ "session": "s" }))["coverage"];
+    for by in ["inode", "directory"] {
+        assert_eq!(Some(value(&found, "staled_covered", &[("by", by)])), coverage[by].as_f64(), "{coverage}");
+    }
+    assert!(coverage["directory"].as_u64() > Some(0), "{coverage}");
+    let files = std::fs::read_dir(&daemon.folders.state).expect("a folder");
+    let files = files.filter(|file| {
+        file.as_ref().is_ok_and(|file| file.file_name().to_string_lossy().starts_with("decisions"))
+    });
+    assert!(files.count() > 2, "it was rotated");
+    assert!(of("staled_log_syncs") >= 20.0, "of every file: {}", of("staled_log_syncs"));
+    assert_eq!(of("staled_connections_refused"), 0.0);
+
+    let held: Vec<_> = (0..5).map(|_| daemon.client()).collect();
+    wait_until("all places are taken", || {
+        let refused = daemon.client().ask("hello", &json!({}));
+        refused.is_err_and(|error| error.to_string().contains("server.connections_max"))
+    });
+    drop((told, held));
+    wait_until("there is room", || daemon.client().ask("hello", &json!({})).is_ok());
+    let found = scrape(&daemon);
+    assert!(value(&found, "staled_connections_refused", &[]) >= 1.0);
+    wait_until("nobody is told any more", || value(&scrape(&daemon), "staled_subscribers", &[]) == 0.0);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! limits that are reached. None of them may make the daemon say fresh about what is not.
 
 mod clocks;
+mod exchanges;
 mod jumps;
 mod kinds;
 mod limits;

@@ -96,7 +96,7 @@ fn script<S: Storage>() -> Vec<Step<S>> {
         |index| index.view(S0, Listed::Doubtful, None).map(|_| Vec::new()),
         |index| index.awaited(S0).map(|_| Vec::new()),
         |index| index.undecided().map(|_| Vec::new()),
-        |index| index.sources_len().map(|_| Vec::new()),
+        |index| index.doubts().map(|_| Vec::new()),
         |index| register(index, &Update { replace: true, ..context() }),
         |index| {
             let session = SessionId::new("t").expect("a legal name");

@@ -7,17 +7,18 @@ use staled::decision::reason::Code;
 use staled::decision::{Decision, Transition, decide};
 use staled::index::Index;
 use staled::index::freshness::{Cause, Doubt, Freshness};
-use staled::index::row::{Role, SessionNo};
-use staled::index::storage::{Memory, Summary};
-use staled::index::view::{Line, Listed, View};
+use staled::index::pack;
+use staled::index::row::{Mark, Role, SessionNo};
+use staled::index::storage::{Memory, Storage, Summary, Table};
+use staled::index::view::{Coverage, Line, Listed, View};
 use staled::session::source::Source;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Compares everything that the index says of all sessions with the oracle.
 pub(crate) fn judge(index: &Index<Memory>, oracle: &Oracle, world: &World, policy: &Policy) {
     let keys: BTreeSet<_> = oracle.rows().filter_map(|row| row.source_id).collect();
-    assert_eq!(index.sources_len().unwrap(), keys.len(), "sources are those that somebody rests on");
+    assert_eq!(index.sources_len(), keys.len(), "sources are those that somebody rests on");
     assert_eq!(index.pending_len(), oracle.outstanding().len(), "outstanding looks");
     let numbers: Vec<u32> = oracle.sessions.keys().copied().collect();
     let mut held: Vec<u32> = index.sessions().unwrap().iter().map(|session| session.0).collect();
@@ -32,6 +33,31 @@ pub(crate) fn judge(index: &Index<Memory>, oracle: &Oracle, world: &World, polic
         }));
     }
     assert_eq!(index.undecided().unwrap(), undecided.into_iter().collect::<Vec<_>>(), "undecided sources");
+    judge_tally(index);
+}
+
+/// What is counted over all sessions as it changes is what a count of all rows gives.
+pub(crate) fn judge_tally(index: &Index<impl Storage>) {
+    let (mut doubtful, mut covered) = (BTreeMap::new(), Coverage::default());
+    for session in index.sessions().unwrap() {
+        for row in index.rows(session).unwrap().iter().filter(|row| row.role != Role::Input) {
+            let key = [session.0.to_be_bytes(), row.no.0.to_be_bytes()].concat();
+            let mark = index.storage().get(Table::Marks, &key).unwrap();
+            let mark: Option<Mark> = mark.map(|bytes| pack::from_bytes(&bytes).expect("a mark"));
+            if let Some((freshness, cause)) =
+                mark.and_then(|mark| Some((mark.freshness, mark.freshness.cause()?)))
+            {
+                *doubtful.entry((freshness.word(), cause)).or_insert(0) += 1;
+            }
+        }
+        let view = index.view(session, Listed::AllUpTo(1000), None).unwrap();
+        for line in view.iter().flat_map(|view| &view.lines) {
+            covered.inode += line.coverage.inode;
+            covered.directory += line.coverage.directory;
+        }
+    }
+    assert_eq!(index.doubtful_by_cause().unwrap(), doubtful, "rows by cause");
+    assert_eq!(index.covered().unwrap(), covered, "how rows are watched");
 }
 
 fn judge_session(index: &Index<Memory>, oracle: &Oracle, world: &World, no: u32, policy: &Policy) {

@@ -316,7 +316,7 @@ impl Simulation {
         let storage = self.index.storage_mut().clone();
         self.index = Index::open(storage, &format!("epoch-{}", self.epochs)).unwrap();
         let checks = self.index.wake().unwrap();
-        assert_eq!(checks.len(), self.index.sources_len().unwrap(), "after a start everything is suspect");
+        assert_eq!(checks.len(), self.index.sources_len(), "after a start everything is suspect");
         assert!(checks.iter().all(|check| check.depth == Depth::Names), "nothing is armed after a start");
         self.order(checks);
     }

@@ -6,20 +6,20 @@ use std::path::PathBuf;
 
 /// Descriptors, inotify watches, threads and memory of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Gauge {
-    pub(super) descriptors: usize,
-    pub(super) watches: usize,
-    pub(super) threads: usize,
+pub(crate) struct Gauge {
+    pub(crate) descriptors: usize,
+    pub(crate) watches: usize,
+    pub(crate) threads: usize,
     /// Threads of sled, which makes more than seven of them under load and keeps some of those for good.
-    pub(super) of_sled: usize,
+    pub(crate) of_sled: usize,
     /// All of its resident memory.
-    pub(super) resident_kib: usize,
+    pub(crate) resident_kib: usize,
     /// What of it stands in no file: heap and stacks.
-    pub(super) anonymous_kib: usize,
+    pub(crate) anonymous_kib: usize,
 }
 
 impl Gauge {
-    pub(super) fn of(pid: Pid) -> Self {
+    pub(crate) fn of(pid: Pid) -> Self {
         let process = PathBuf::from(format!("/proc/{}", pid.as_raw_nonzero()));
         let status = std::fs::read_to_string(process.join("status")).expect("it runs");
         let field = |name: &str| {
@@ -45,7 +45,7 @@ impl Gauge {
     }
 
     /// What must be the same again after everything that was asked for has been taken back.
-    pub(super) fn held(&self) -> [usize; 3] {
+    pub(crate) fn held(&self) -> [usize; 3] {
         [self.descriptors, self.watches, self.threads]
     }
 }

@@ -7,7 +7,7 @@
 
 mod agent;
 mod churn;
-mod gauge;
+pub(crate) mod gauge;
 mod stage;
 
 use crate::adversary::process::Operator;

@@ -6,7 +6,7 @@ use super::say;
 use crate::harness::{Daemon, Place, file};
 use serde_json::json;
 use staled::index::Index;
-use staled::index::storage::Storage;
+use staled::index::storage::{Storage, Table};
 use staled::store::{self, Opening};
 use staled::world::dart::Died;
 use std::collections::BTreeMap;
@@ -184,4 +184,32 @@ fn a_damaged_index_is_found_and_made_again_or_is_harmless() {
     }
     say(&format!("{trials} damages, {set_aside} indexes set aside, nothing lost"));
     assert!(set_aside > 0 || trials < 20, "no damage was ever found: seed {seed}");
+}
+
+/// Whoever asked is refused, and the engine, which asks for a failure after each turn, makes the index again.
+#[test]
+fn what_does_not_add_up_is_a_failure_of_the_store_whoever_reads_it() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place.home);
+    fill(&place, &daemon);
+    daemon.stop();
+    let state = place.home.join("state");
+    for (trial, bytes) in [None, Some(&b"?"[..])].into_iter().enumerate() {
+        let mut opened = open(&state, trial);
+        let session = opened.index.sessions().unwrap()[0];
+        let key = session.0.to_be_bytes();
+        let storage = opened.index.storage_mut();
+        match bytes {
+            None => storage.remove(Table::Heads, &key).unwrap(),
+            Some(bytes) => storage.put(Table::Heads, &key, bytes).unwrap(),
+        }
+        assert!(opened.index.storage().failure().is_none());
+        let error = opened.index.head(session).unwrap_err().to_string();
+        let failure = opened.index.storage().failure().map(ToString::to_string);
+        assert_eq!(failure.as_ref(), Some(&error), "{bytes:?}");
+        let again = opened.index.sessions().unwrap_err().to_string();
+        assert_eq!(again, error, "nothing is read from it any more");
+        drop(opened);
+        fs::remove_dir_all(state.join("index")).unwrap();
+    }
 }

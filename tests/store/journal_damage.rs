@@ -7,6 +7,7 @@ use super::index_damage::{Files, fill, read, told, write_back};
 use super::say;
 use crate::harness::{Daemon, Place, file, wait_until};
 use serde_json::{Value, json};
+use staled::client::ClientError;
 use staled::config::Config;
 use staled::store::journal::{Journal, Piece, peek_id};
 use staled::store::{self, Opening};
@@ -338,4 +339,50 @@ fn a_session_in_doubt_is_never_resumed_until_it_is_registered_anew() {
     assert_eq!(ask(&daemon)["transition"], "resume");
     daemon.stop();
     assert_eq!(ask(&Daemon::start(&place.home))["transition"], "resume");
+}
+
+/// An index that goes on knowing it would take more rows for it, and a journal that does not would have those alone.
+#[test]
+fn a_session_that_a_snapshot_has_lost_is_lost_to_the_index_too() {
+    let place = Place::new();
+    ["a", "b"].iter().for_each(|name| place.write(name, "1"));
+    let daemon = Daemon::start(&place.home);
+    for session in ["s", "t"] {
+        let context = json!({ "session": session, "root": place.root, "results": [file("a", "1")] });
+        daemon.ask("context.register", &context);
+    }
+    daemon.stop();
+    let folder = place.home.join("state/journal");
+    let id = peek_id(&folder).unwrap().unwrap();
+    let (mut payloads, mut told_t) = (Vec::new(), 0);
+    let mut keep = |piece: Piece<'_>| {
+        let Piece::Record(_, payload) = piece else { panic!("nothing was compacted") };
+        if session_of(payload) == "s" {
+            told_t += RECORD_HEAD_LEN + payload.len();
+        }
+        payloads.push(payload.to_vec());
+        Ok(())
+    };
+    let (mut journal, _) = Journal::open(&folder, id, &mut keep).unwrap();
+    journal.roll().unwrap();
+    let closed = journal.closed().unwrap();
+    closed.write(payloads).unwrap();
+    closed.remove_covered().unwrap();
+    let snapshot = folder.join(format!("{:020}.snap", closed.last_seq()));
+    drop(journal);
+    // The index has applied all that the snapshot stands for, and nothing stands behind it.
+    let mut bytes = fs::read(&snapshot).unwrap();
+    bytes[HEADER_LEN + told_t + RECORD_HEAD_LEN] ^= 1;
+    fs::write(&snapshot, bytes).unwrap();
+    let daemon = Daemon::start(&place.home);
+    let more = json!({ "session": "t", "results": [file("b", "1")] });
+    let asked = daemon.client().ask("context.record", &more);
+    assert!(matches!(asked, Err(ClientError::Refused(_))), "{asked:?}");
+    let report = daemon.ask("decide", &json!({ "session": "s" }));
+    assert_eq!(only(&report), ("fresh".into(), "gap".into()), "what stood before it is kept: {report}");
+    daemon.stop();
+    fs::remove_dir_all(place.home.join("state/index")).unwrap();
+    let daemon = Daemon::start(&place.home);
+    let asked = daemon.client().ask("decide", &json!({ "session": "t" }));
+    assert!(matches!(asked, Err(ClientError::Refused(_))), "{asked:?}");
 }

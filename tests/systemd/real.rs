@@ -1,4 +1,5 @@
-//! The template under a real systemd, PID 1 of its own namespaces on an overlay of this machine: nothing of it stays.
+//! The template under a real systemd, PID 1 of its own namespaces on an overlay of this machine, and the user unit under
+//! a real user manager in there: nothing of it stays.
 
 use super::{is_there, skipped};
 use std::fs::Permissions;
@@ -8,6 +9,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 const INSIDE: &str = include_str!("inside.sh");
+const USER: &str = include_str!("user.sh");
 const USERS: &str = "dev:x:4242:4242::/home/dev:/bin/bash\nother:x:4243:4243::/:/bin/sh\n";
 const CI_SERVICE: &str = "\
 [Unit]
@@ -29,6 +31,7 @@ n=$1
 install -m755 {program} $n/usr/local/bin/staled
 printf '{users}' >> $n/etc/passwd
 printf 'dev:x:4242:\\nother:x:4243:\\n' >> $n/etc/group
+printf 'dev:*:19000::::::\\n' >> $n/etc/shadow
 install -d -m700 -o 4242 -g 4242 $n/home/dev $n/run/user/4242
 cp $n/share/ci.service $n/etc/systemd/system/
 mkdir -p $n/etc/systemd/system/staled-ci.target.wants
@@ -59,6 +62,17 @@ fn boot() -> Option<PathBuf> {
 
 #[test]
 fn systemd_starts_watches_reloads_and_stops_it_and_no_request_is_lost() {
+    // One of the steps is in a loop of two.
+    is_seen(INSIDE, steps(INSIDE) + 1);
+}
+
+#[test]
+fn a_user_manager_starts_reloads_and_stops_the_user_unit() {
+    is_seen(USER, steps(USER));
+}
+
+/// Runs a scenario, which sees so many things and nothing wrong.
+fn is_seen(scenario: &str, wanted: usize) {
     let Some(boot) = boot() else { return };
     let share = TempDir::new().expect("a folder");
     let write = |name: &str, text: &str, mode| {
@@ -67,7 +81,7 @@ fn systemd_starts_watches_reloads_and_stops_it_and_no_request_is_lost() {
         std::fs::set_permissions(&path, Permissions::from_mode(mode)).expect("ours");
     };
     write("prepare", &prepare(), 0o755);
-    write("inside.sh", INSIDE, 0o755);
+    write("inside.sh", scenario, 0o755);
     write("ci.service", CI_SERVICE, 0o644);
     // Whatever hangs in there is killed with it, for its namespaces end.
     let output = Command::new("timeout")
@@ -81,13 +95,13 @@ fn systemd_starts_watches_reloads_and_stops_it_and_no_request_is_lost() {
     let talk = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && !seen.contains("not ok"), "{}\n{seen}\n{talk}", output.status);
     // A scenario that ends early sees nothing wrong.
-    let (wanted, found) = (steps(), seen.lines().filter(|line| line.starts_with("ok ")).count());
+    let found = seen.lines().filter(|line| line.starts_with("ok ")).count();
     assert_eq!(found, wanted, "{seen}");
 }
 
-/// How many things the scenario looks at: each `see` and `until_so` is one, and the one in a loop of two is two.
-fn steps() -> usize {
+/// How many things a scenario looks at: each `see` and `until_so` is one.
+fn steps(scenario: &str) -> usize {
     let begins =
         |line: &&str| line.split("; ").any(|part| part.starts_with("see ") || part.starts_with("until_so "));
-    INSIDE.lines().map(str::trim_start).filter(begins).count() + 1
+    scenario.lines().map(str::trim_start).filter(begins).count()
 }

@@ -91,6 +91,93 @@ fn the_calls_that_confine_the_daemon_are_allowed() {
     }
 }
 
+/// What every service gives up, with namespaces or without.
+const GIVEN_UP: [(&str, &str); 9] = [
+    ("NoNewPrivileges", "yes"),
+    ("LockPersonality", "yes"),
+    ("MemoryDenyWriteExecute", "yes"),
+    ("RestrictAddressFamilies", "AF_UNIX"),
+    ("RestrictNamespaces", "yes"),
+    ("RestrictRealtime", "yes"),
+    ("RestrictSUIDSGID", "yes"),
+    ("SystemCallArchitectures", "native"),
+    ("SystemCallErrorNumber", "EPERM"),
+];
+
+/// What the template and the drop-in give up beyond that.
+const BEHIND_NAMESPACES: [(&str, &str); 14] = [
+    ("PrivateUsers", "yes"),
+    ("ProtectSystem", "strict"),
+    ("ProtectHome", "read-only"),
+    ("CapabilityBoundingSet", ""),
+    ("PrivateDevices", "yes"),
+    ("PrivateNetwork", "yes"),
+    ("ProtectClock", "yes"),
+    ("ProtectControlGroups", "yes"),
+    ("ProtectHostname", "yes"),
+    ("ProtectKernelLogs", "yes"),
+    ("ProtectKernelModules", "yes"),
+    ("ProtectKernelTunables", "yes"),
+    ("ProtectProc", "invisible"),
+    ("PrivateMounts", "yes"),
+];
+
+/// The exposure that systemd computes leaves room for any one of these to go unnoticed.
+#[test]
+fn whatever_a_service_can_do_without_is_taken_from_it() {
+    for unit in SERVICES {
+        for (key, value) in GIVEN_UP {
+            assert_eq!(only(unit, key), value, "{key} in {unit}");
+        }
+        let filters = values(unit, "SystemCallFilter");
+        assert!(filters.len() == 2 && filters[1] == "~@privileged @resources", "{filters:?} in {unit}");
+    }
+    for (key, value) in BEHIND_NAMESPACES {
+        assert_eq!(only(SERVICES[1], key), value, "{key} in the template");
+        // A service with a root of its own, which these make, has a mount namespace of its own too.
+        if key != "PrivateMounts" {
+            assert_eq!(only(DROP_IN, key), value, "{key} in the drop-in");
+        }
+    }
+    let template = [("AmbientCapabilities", ""), ("DevicePolicy", "closed"), ("KeyringMode", "private")];
+    for (key, value) in template.into_iter().chain([("IPAddressDeny", "any")]) {
+        assert_eq!(only(SERVICES[1], key), value, "{key} in the template");
+    }
+}
+
+#[test]
+fn a_stopping_daemon_has_the_time_that_it_takes_itself_and_room_for_its_clients() {
+    let config = staled::config::Config::default();
+    for unit in SERVICES {
+        let stop = only(unit, "TimeoutStopSec");
+        let stop: u64 = stop.strip_suffix('s').and_then(|seconds| seconds.parse().ok()).expect("seconds");
+        // The drain, then a second each for the engine, the last anchor and what hangs on a disk.
+        assert!(stop * 1_000 >= config.server.drain_timeout_ms + 3_000, "{stop} s in {unit}");
+        let files: usize = only(unit, "LimitNOFILE").parse().expect("a number");
+        assert!(files > 4 * config.server.connections_max, "{files} in {unit}");
+    }
+}
+
+#[test]
+fn the_units_are_started_with_their_manager_and_have_all_their_parts() {
+    for (unit, part, target) in [
+        (SERVICES[0], "[Service]", "default.target"),
+        (SERVICES[1], "[Service]", "multi-user.target"),
+        (SOCKETS[0], "[Socket]", "sockets.target"),
+        (SOCKETS[1], "[Socket]", "sockets.target"),
+    ] {
+        assert_eq!(only(unit, "WantedBy"), target, "{unit}");
+        assert!(!only(unit, "Description").is_empty(), "{unit}");
+        let text = text(unit);
+        let parts: Vec<&str> = text.lines().filter(|line| line.starts_with('[')).collect();
+        assert_eq!(parts, ["[Unit]", part, "[Install]"], "{unit}");
+    }
+    // Below the user's own name, and nobody else's to read.
+    assert_eq!(only(SERVICES[1], "StateDirectory"), "staled/%i");
+    assert_eq!(only(SERVICES[1], "StateDirectoryMode"), "0700");
+    assert_eq!(only(SERVICES[1], "RuntimeDirectoryMode"), "0700");
+}
+
 #[test]
 fn a_user_manager_enforces_the_drop_in() {
     assert_eq!(only(DROP_IN, "PrivateUsers"), "yes");

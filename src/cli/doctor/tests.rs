@@ -275,6 +275,9 @@ fn a_log_that_ends_inside_a_line_and_what_was_set_aside_are_said() {
     fs::remove_dir_all(machine.base.join("state/index.aside-2026")).unwrap();
     machine.write("state/journal/0001.torn-5", "12345");
     machine.says("leftovers", "0001.torn-5 was set aside, 5 B", "rm -r");
+    fs::remove_file(machine.base.join("state/journal/0001.torn-5")).unwrap();
+    machine.write("state/journal/0001.seg.damaged", "1");
+    machine.says("leftovers", "0001.seg.damaged was set aside, 1 B", "rm -r");
 }
 
 #[test]

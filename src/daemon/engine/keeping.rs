@@ -218,7 +218,7 @@ async fn made_again(
                 let world = vigil.end().map_or_else(|| making.open_eyes(), Ok)?;
                 return Ok(Some(making.made(opened, world, epoch, why)));
             }
-            Ok(Err(error)) if error.is_final() => return Err(error.into()),
+            Ok(Err(error)) if error.ends_the_process() => return Err(error.into()),
             Ok(Err(error)) => {
                 tracing::error!(%error, "the store cannot be opened; tried again");
                 down.say(&error);

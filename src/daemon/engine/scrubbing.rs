@@ -51,7 +51,10 @@ impl Engine {
         let sources = self.index.scrub_len();
         self.scrub.at = (sources > 0).then(|| Instant::now() + self.scrub.pause(sources));
         let (held, after) = self.index.held_after(self.scrub.after, self.scrub.share(sources))?;
-        self.world.scrub(held, self.scrub.pass);
+        if !self.world.scrub(held, self.scrub.pass) {
+            // The same ones come next time: a pass has been over everything, or it is none.
+            return Ok(());
+        }
         self.scrub.pass += u64::from(after.is_none());
         self.health.scrub_passes = self.scrub.pass;
         self.scrub.after = after;

@@ -15,6 +15,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
+/// How long a file that is too long, and cannot be rotated away, goes on growing before that is tried again.
+const ROTATE_PAUSE: Duration = Duration::from_secs(5);
+
 pub(super) struct Inner {
     pub(super) log: DecisionLog,
     pub(super) watched: Watched,
@@ -27,8 +30,8 @@ pub(super) struct Inner {
     pub(super) broken: Option<String>,
     /// Why the end of a file that was left may not be on disk, told by the syncer after the log had gone on.
     pub(super) late: Arc<Mutex<Option<String>>>,
-    /// Of the files before this one.
-    pub(super) syncs_before: u64,
+    /// When a file that is too long may be rotated away, after that failed.
+    pub(super) rotate_after: Option<Instant>,
 }
 
 pub(super) fn event_line(event: &str, fields: &[(&str, &str)]) -> String {
@@ -147,12 +150,19 @@ impl Inner {
     }
 
     pub(super) fn rotate_if_long(&mut self) {
+        let now = Instant::now();
         // One that has yet to prove itself is not left for its length.
-        if self.log.bytes() < self.options.file_bytes_max || self.trouble.why().is_some() {
+        if self.log.bytes() < self.options.file_bytes_max
+            || self.rotate_after.is_some_and(|after| now < after)
+            || self.trouble.why().is_some()
+        {
             return;
         }
-        if let Err(error) = self.rotate(None) {
-            // The line is logged; the next one tries again.
+        let rotated = self.rotate(None);
+        // Every try writes and syncs a file, and who waits for a decision waits for it.
+        self.rotate_after = rotated.is_err().then(|| Instant::now() + ROTATE_PAUSE);
+        if let Err(error) = rotated {
+            // The line is logged; one that comes later tries again.
             tracing::warn!(%error, "the decision log was not rotated");
             return;
         }
@@ -211,7 +221,6 @@ impl Inner {
             self.broken = Some(error.to_string());
         })?;
         self.broken = None;
-        self.syncs_before += self.watched.syncs();
         self.watched = self.syncer.watch(file);
         self.apply_mode();
         Ok(())

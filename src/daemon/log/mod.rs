@@ -57,7 +57,7 @@ impl Log {
             trouble: Trouble::default(),
             broken: None,
             late: Arc::default(),
-            syncs_before: 0,
+            rotate_after: None,
         };
         inner.apply_mode();
         let log = Self { inner: Arc::new(Mutex::new(inner)), path };
@@ -91,7 +91,7 @@ impl Log {
     pub(super) fn counts(&self) -> (u64, u64) {
         let inner = self.lock();
         let lines = inner.log.last().map_or(0, |receipt| receipt.seq);
-        (lines, inner.syncs_before + inner.watched.syncs())
+        (lines, inner.syncer.syncs())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

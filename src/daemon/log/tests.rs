@@ -113,3 +113,23 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 fn holds(log: &Log) {
     until("a sync passes in the new file", || log.failed().is_none());
 }
+
+/// It would hold up every decision for as long as the folder is full.
+#[tokio::test]
+async fn a_rotation_that_failed_is_not_tried_again_with_the_next_line() {
+    let state = tempfile::tempdir().unwrap();
+    let options = config::Log { file_bytes_max: 1, ..config::Log::default() };
+    let log = Log::open(state.path(), &options, &Died::default()).unwrap();
+    let in_the_way = state.path().join("decisions.jsonl.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+    log.append("{}").await.unwrap();
+    std::fs::remove_dir(&in_the_way).unwrap();
+    let files = || std::fs::read_dir(state.path()).unwrap().count();
+    let begun = log.lock().rotate_after.take().expect("it could not be rotated");
+    log.lock().rotate_after = Some(begun + Duration::from_secs(3_600));
+    log.append("{}").await.unwrap();
+    assert_eq!(files(), 1, "not yet");
+    log.lock().rotate_after = Some(begun.checked_sub(Duration::from_secs(60)).unwrap());
+    log.append("{}").await.unwrap();
+    assert_eq!((files(), log.lock().rotate_after), (2, None));
+}

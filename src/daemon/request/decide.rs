@@ -101,8 +101,8 @@ pub(super) async fn say(
             "the daemon's own report did not pass its gate"
         );
         return Err(Refusal::application(
-            "report_refused",
-            format!("the daemon's own report is not sound: {why}"),
+            "log_failed",
+            format!("the daemon's own report is not sound, so it is not logged: {why}"),
         ));
     }
     let report = to_json(&report);

@@ -55,7 +55,7 @@ impl Known {
     fn read(engine: &Engine) -> Result<Self, StorageError> {
         Ok(Self {
             sessions: engine.index.sessions()?.len() as u64,
-            sources: engine.index.sources_len()? as u64,
+            sources: engine.index.sources_len() as u64,
             suspects: engine.index.pending_len() as u64,
             watches: engine.world.watches_len() as u64,
             events: engine.world.events(),

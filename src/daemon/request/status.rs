@@ -88,7 +88,7 @@ fn known(engine: &Engine) -> Result<Known<'_>, Refusal> {
     Ok(Known {
         clock: Some(ClockOut::from(engine.index.clock())),
         sessions: Some(engine.index.sessions()?.len()),
-        sources: Some(engine.index.sources_len()?),
+        sources: Some(engine.index.sources_len()),
         suspects: Some(engine.index.pending_len()),
         watches: Some(engine.world.watches_len()),
         events: Some(engine.world.events()),

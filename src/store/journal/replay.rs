@@ -178,7 +178,9 @@ fn torn_end(path: &Path, reader: &Reader, expected: u64) -> Result<Torn, Journal
     if bytes_cut > TAIL_MAX {
         return damaged("more follows than was ever written at once".to_owned());
     }
-    let tail = read_tail(path, at_byte).map_err(|source| JournalError::io("read", path, source))?;
+    // Only what was there when it was opened: somebody may be appending.
+    let tail =
+        read_tail(path, at_byte, bytes_cut).map_err(|source| JournalError::io("read", path, source))?;
     if !segment::ends_short(&tail, expected) {
         return damaged(format!("record {expected} is not what was written"));
     }
@@ -188,10 +190,10 @@ fn torn_end(path: &Path, reader: &Reader, expected: u64) -> Result<Torn, Journal
     Ok(Torn { segment: path.to_owned(), at_byte, bytes_cut })
 }
 
-fn read_tail(path: &Path, at_byte: u64) -> io::Result<Vec<u8>> {
+fn read_tail(path: &Path, at_byte: u64, len: u64) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(at_byte))?;
     let mut tail = Vec::new();
-    file.take(TAIL_MAX).read_to_end(&mut tail)?;
+    file.take(len).read_to_end(&mut tail)?;
     Ok(tail)
 }

@@ -1,10 +1,13 @@
-//! Sessions as the journal says them whole, for compaction and export: one record for a session and its first rows, more
-//! for the rest of them.
+//! Sessions as the journal says them whole, for compaction and export: one record for a session, and more
+//! where one would be too long.
 //!
 //! Promise: an index made from what [`of`] gives is the one it was taken from, as far as records can tell.
 
+mod check;
 #[cfg(test)]
 mod tests;
+
+pub(super) use check::check;
 
 use super::record::{Record, RoleName, seen_of, text_of};
 use crate::index::Index;
@@ -15,22 +18,32 @@ use crate::protocol::context::{Goal, Source};
 use crate::protocol::convert;
 use crate::protocol::path::WirePath;
 use crate::protocol::refusal::Refusal;
+use crate::session::SessionId;
 use crate::session::digest::Digest;
 use crate::session::moment::Moment;
 use serde::{Deserialize, Serialize};
 
-/// Rows in one record: some hundred kilobytes.
-const ROWS: usize = 1_000;
+/// A record takes no more when it is so long, so that none comes near the bound of the journal, and each can be read on
+/// its own. The longest single thing that a client can tell fits into one request line.
+const BYTES: usize = 1024 * 1024;
 
-/// A session, or more of its rows.
-#[derive(Debug, Serialize, Deserialize)]
+/// A session, or more of what it believes.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Kept {
     /// Which.
     session: String,
-    /// What it is apart from its rows; the record that has it begins the session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What it is apart from its lists; the record that has it begins the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
     head: Option<Head>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    decisions: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    open_questions: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    facts: Vec<Fact>,
     /// Some of its rows, by number.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     rows: Vec<Line>,
 }
 
@@ -42,9 +55,6 @@ struct Head {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     captured_at: Option<i64>,
     goal: Goal,
-    facts: Vec<Fact>,
-    decisions: Vec<String>,
-    open_questions: Vec<String>,
     scratchpad_bytes: u64,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     doubted: bool,
@@ -104,35 +114,74 @@ pub fn of<E: From<StorageError>>(
     each: &mut dyn FnMut(Record) -> Result<(), E>,
 ) -> Result<(), E> {
     for session in index.sessions()? {
-        let stored = index.head(session)?;
-        let name = stored.session.to_string();
-        let mut head = Some(head_out(stored, index.next_row(session)?));
-        let mut rows = index.kept_rows(session)?.into_iter().map(row_out);
-        loop {
-            let some: Vec<Line> = rows.by_ref().take(ROWS).collect();
-            if head.is_none() && some.is_empty() {
-                break;
-            }
-            each(Record::Kept(Box::new(Kept { session: name.clone(), head: head.take(), rows: some })))?;
+        let head = index.head(session)?;
+        let next = index.next_row(session)?;
+        let mut pages = Pages { kept: Kept::default(), bytes: 0, each };
+        pages.kept.session = head.session.to_string();
+        pages.kept.head = Some(head_out(&head, next));
+        for decision in &head.decisions {
+            pages.add(decision.clone(), |kept| &mut kept.decisions)?;
         }
+        for question in &head.open_questions {
+            pages.add(question.clone(), |kept| &mut kept.open_questions)?;
+        }
+        for fact in head.facts.iter().cloned() {
+            pages.add(fact_out(fact), |kept| &mut kept.facts)?;
+        }
+        for row in index.kept_rows(session)? {
+            pages.add(row_out(row), |kept| &mut kept.rows)?;
+        }
+        pages.turn()?;
     }
     Ok(())
+}
+
+/// One session, cut into records.
+struct Pages<'each, E> {
+    kept: Kept,
+    bytes: usize,
+    each: &'each mut dyn FnMut(Record) -> Result<(), E>,
+}
+
+impl<E: From<StorageError>> Pages<'_, E> {
+    fn add<T: Serialize>(&mut self, item: T, list: impl Fn(&mut Kept) -> &mut Vec<T>) -> Result<(), E> {
+        let bytes = serde_json::to_vec(&item).map_or(0, |text| text.len());
+        if self.bytes > 0 && self.bytes + bytes > BYTES {
+            self.turn()?;
+        }
+        self.bytes += bytes;
+        list(&mut self.kept).push(item);
+        Ok(())
+    }
+
+    fn turn(&mut self) -> Result<(), E> {
+        let next = Kept { session: self.kept.session.clone(), ..Kept::default() };
+        self.bytes = 0;
+        (self.each)(Record::Kept(Box::new(std::mem::replace(&mut self.kept, next))))
+    }
 }
 
 impl Kept {
     pub(super) fn put_back(self, index: &mut Index<impl Storage>) -> Result<(), PutBackError> {
         let name = convert::session(&self.session)?;
+        let refused = |why: String| Refusal::invalid_params(format!("session {name}: {why}"));
         let session: SessionNo = match self.head {
             Some(head) => {
-                let (head, next) = head.back(&self.session)?;
+                let (head, next) = head.back(name.clone())?;
                 index.put_back_head(&head, next)?
             }
-            None => index
-                .session(&name)
-                .ok_or_else(|| Refusal::invalid_params(format!("rows of {name} come before the session")))?,
+            None => index.session(&name).ok_or_else(|| refused("it has not begun".to_owned()))?,
         };
-        let rows = self.rows.into_iter().map(Line::back).collect::<Result<_, _>>()?;
-        Ok(index.put_back_rows(session, rows)?)
+        let mut head = index.head(session)?;
+        head.decisions.extend(self.decisions);
+        head.open_questions.extend(self.open_questions);
+        head.facts.extend(self.facts.into_iter().map(Fact::back));
+        let rows = self.rows.into_iter().map(Line::back).collect::<Result<Vec<_>, _>>()?;
+        let next = index.next_row(session)?;
+        if let Some(KeptRow { row, .. }) = rows.iter().find(|kept| kept.row.no >= next) {
+            return Err(refused(format!("row {} comes after the last, {}", row.no.0, next.0)).into());
+        }
+        Ok(index.put_back_more(session, &head, rows)?)
     }
 }
 
@@ -147,16 +196,13 @@ pub(super) enum PutBackError {
     Storage(#[from] StorageError),
 }
 
-fn head_out(head: StoredHead, next: RowNo) -> Head {
+fn head_out(head: &StoredHead, next: RowNo) -> Head {
     Head {
-        user: head.user,
-        agent: head.agent,
-        root: WirePath(head.root),
+        user: head.user.clone(),
+        agent: head.agent.clone(),
+        root: WirePath(head.root.clone()),
         captured_at: head.captured_at.map(|at| at.micros),
         goal: convert::goal_out(&head.goal),
-        facts: head.facts.into_iter().map(fact_out).collect(),
-        decisions: head.decisions,
-        open_questions: head.open_questions,
         scratchpad_bytes: head.scratchpad_bytes,
         doubted: head.doubted,
         next_row: next.0,
@@ -197,17 +243,17 @@ fn row_out(kept: KeptRow) -> Line {
 }
 
 impl Head {
-    fn back(self, session: &str) -> Result<(StoredHead, RowNo), Refusal> {
+    fn back(self, session: SessionId) -> Result<(StoredHead, RowNo), Refusal> {
         let head = StoredHead {
-            session: convert::session(session)?,
+            session,
             user: self.user,
             agent: self.agent,
             root: self.root.0,
             captured_at: self.captured_at.map(Moment::from_micros),
             goal: convert::goal(self.goal)?,
-            facts: self.facts.into_iter().map(Fact::back).collect(),
-            decisions: self.decisions,
-            open_questions: self.open_questions,
+            facts: Vec::new(),
+            decisions: Vec::new(),
+            open_questions: Vec::new(),
             scratchpad_bytes: self.scratchpad_bytes,
             doubted: self.doubted,
         };

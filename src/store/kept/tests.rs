@@ -250,11 +250,11 @@ fn what_is_kept_is_what_the_records_made() {
 fn a_session_of_many_rows_is_kept_in_several_records() {
     let file = |no: u32| json!({ "kind": "file", "path": format!("f{no}") });
     let beliefs: Vec<Value> =
-        (0..2_500).map(|no| json!({ "id": format!("r{no}"), "source": file(no) })).collect();
+        (0..20_000).map(|no| json!({ "id": format!("r{no}"), "source": file(no) })).collect();
     let told = json!({ "session": "s", "root": "/w", "results": beliefs });
     let told = Record::Told { at: 1, context: Box::new(serde_json::from_value(told).unwrap()) };
     let kept = records_of(&replayed(&[&[told.to_bytes()]]));
-    assert_eq!(kept.len(), 3);
+    assert!(kept.len() > 2 && kept.iter().all(|record| record.len() < 3 << 20), "{} records", kept.len());
     assert_eq!(records_of(&replayed(&[&kept])), kept);
     let rows_alone = Record::from_bytes(&kept[1]).unwrap();
     assert!(matches!(apply(&mut fresh_index(), rows_alone), Err(ReplayError::PutBack(_))));

@@ -32,7 +32,7 @@ impl Armed {
 pub(in crate::world) struct Spot {
     pub(super) inode: Option<Inode>,
     /// A symlink has taken the path's place. The watch is on what it leads to, and the route is wrong.
-    pub(super) through_link: bool,
+    pub(in crate::world) through_link: bool,
 }
 
 impl Spot {
@@ -46,6 +46,11 @@ impl Spot {
 }
 
 impl Marks {
+    /// Whether anybody is heard under a path.
+    pub(in crate::world) fn is_used(&self, path: &Path) -> bool {
+        self.armed.get(name_of(path)).is_some_and(|armed| armed.users > 0)
+    }
+
     /// Whether a path must be armed. If so it counts as armed from now on, so that whatever happens while the kernel
     /// is being asked takes that back.
     pub(in crate::world) fn begin_arming(&mut self, path: &Path) -> bool {

@@ -400,6 +400,7 @@ impl<'tale> Simulation<'tale> {
         self.settle_all();
         self.tell(|| "settled".to_owned());
         assert_eq!(self.index.pending_len(), 0);
+        super::judge::judge_tally(&self.index);
         let mut sessions = std::mem::take(&mut self.sessions);
         let mut all_fresh = true;
         for (&session, results) in &mut sessions {

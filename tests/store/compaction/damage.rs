@@ -231,11 +231,16 @@ fn a_damaged_snapshot_on_a_full_disk_is_healed_when_there_is_room() {
     let at = bytes.len() - HEAD_LEN - 1;
     bytes[at] ^= 1;
     fs::write(&path, bytes).unwrap();
-    let ballast = disk.fill_but(0);
-    for _ in 0..3 {
-        assert!(matches!(open(&dir), Err(JournalError::Io { .. })));
+    // Room for nothing, and for one page: what is cut off finds room then, and what is left does not.
+    for left in [0, 4096] {
+        let ballast = disk.fill_but(left);
+        for _ in 0..3 {
+            assert!(matches!(open(&dir), Err(JournalError::Io { .. })), "{left}");
+            let kept = names(&dir).into_iter().filter(|name| name.contains(".snap.")).collect::<Vec<_>>();
+            assert_eq!(kept, [""; 0], "{left}");
+        }
+        fs::remove_file(ballast).unwrap();
     }
-    fs::remove_file(ballast).unwrap();
     let (_, opened, told) = open(&dir).unwrap();
     assert_eq!((told, opened.in_doubt), (first(&expected, 4), true));
     assert_eq!(names(&dir).iter().filter(|name| name.contains(".snap.damaged")).count(), 1);
