@@ -4,7 +4,7 @@ use crate::decision::policy::Policy;
 use crate::world::WorldOptions;
 use crate::world::look::{self, LookOptions};
 use serde::Deserialize;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -268,16 +268,40 @@ pub enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// Whether the same would be met at every start until somebody writes another file. What the system refuses at the
+    /// moment may pass: a disk that fails, descriptors that are used up, a home that nobody may enter yet.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Invalid { .. } => true,
+            Self::Read { source, .. } => {
+                self.is_absence() || matches!(source.kind(), ErrorKind::InvalidData | ErrorKind::IsADirectory)
+            }
+        }
+    }
+
+    /// Whether there is no such file.
+    fn is_absence(&self) -> bool {
+        matches!(self, Self::Read { source, .. }
+            if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
+    }
+}
+
 impl Config {
     /// The file that was named, or the first of the usual ones that exists, or the defaults.
     pub fn load(named: Option<&Path>) -> Result<Self, ConfigError> {
         if let Some(path) = named {
             return Self::read(path);
         }
-        match usual_places().into_iter().find(|path| path.exists()) {
-            Some(path) => Self::read(&path),
-            None => Ok(Self::default()),
+        for path in usual_places() {
+            match Self::read(&path) {
+                Err(error) if error.is_absence() => {}
+                // One that cannot be reached may say something else than the defaults.
+                read => return read,
+            }
         }
+        Ok(Self::default())
     }
 
     fn read(path: &Path) -> Result<Self, ConfigError> {

@@ -17,8 +17,9 @@ const NOT_AGAIN: u8 = 78;
 /// Run the daemon, in the foreground
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 stopped as asked (SIGTERM, SIGINT, `staled stop`), 2 it cannot run or go on, 78 it never will, for the configuration or
-the journal is not usable by this version.
+Exit codes: 0 stopped as asked (SIGTERM, SIGINT, `staled stop`), 2 it cannot run or go on, and another
+start may; 78 none ever will, for what the configuration says or the journal holds is not usable by this version, or the
+configuration that was named is not there.
 SIGHUP reloads the configuration (see `staled reload --help`), SIGUSR1 opens the decision log again.
 Its own log goes to stderr; where systemd sends stderr to its journal, it goes there with a field for each thing that it
 says. With log.level = \"debug\" each request and each batch of events is traced:
@@ -56,7 +57,7 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
     let folders = folders(args, shell.named_socket.as_deref(), activated.as_ref())?;
     let config_file = args.config.as_deref().map(absolute).transpose()?;
     let mut config = Config::load(config_file.as_deref()).map_err(|error| {
-        activated.iter().for_each(|activated| activated.turn_away(&error));
+        activated.iter().filter(|_| error.is_final()).for_each(|activated| activated.turn_away(&error));
         bad_config(&error)
     })?;
     config.verify.paranoid |= args.paranoid;
@@ -102,7 +103,11 @@ fn absolute(path: &Path) -> Result<PathBuf, Stop> {
 }
 
 fn bad_config(error: &ConfigError) -> Stop {
-    Stop::with_code(NOT_AGAIN, error.to_string().trim_end())
+    let said = error.to_string();
+    if !error.is_final() {
+        return Stop::failed(said);
+    }
+    Stop::with_code(NOT_AGAIN, said.trim_end())
         .remedy("config/staled.toml in the repository shows every key with its default")
 }
 

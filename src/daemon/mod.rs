@@ -53,6 +53,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 use subscribers::Subscribers;
+use systemd::Systemd;
 use tokio::sync::{Notify, mpsc, watch};
 
 /// What the engine gets beyond the bound of a drain.
@@ -123,7 +124,7 @@ pub(crate) struct Daemon {
     cross_checks: paranoid::CrossChecks,
     subscribers: Arc<Subscribers>,
     metrics: Arc<Metrics>,
-    announced: systemd::Announced,
+    systemd: Systemd,
     on_level: OnLevel,
     stop: watch::Sender<Command>,
 }
@@ -143,7 +144,7 @@ impl Daemon {
     /// Reads the configuration again. A bad file is refused and the old one stays. Returns the keys that differ from
     /// those the daemon was started with and count from the next start only.
     fn reload(&self) -> Result<Vec<&'static str>, crate::config::ConfigError> {
-        self.announced.reload(|| self.read_again())
+        self.systemd.reload(|| self.read_again())
     }
 
     fn read_again(&self) -> Result<Vec<&'static str>, crate::config::ConfigError> {
@@ -263,7 +264,7 @@ async fn live(
         cross_checks: paranoid::CrossChecks::default(),
         subscribers,
         metrics,
-        announced: systemd::Announced::default(),
+        systemd: Systemd::usual(),
         on_level,
         stop: stop.clone(),
     });
@@ -272,7 +273,7 @@ async fn live(
         // Nobody appends any more. A disk that hangs does not hold up the end.
         drop(tokio::time::timeout(ENGINE_GRACE, daemon.log.anchor()).await);
     }
-    systemd::stopping();
+    daemon.systemd.stopping();
     post.leave();
     daemon.folders.remove_pid();
     drop(held);
@@ -297,10 +298,13 @@ async fn serve(
     let mut server = tokio::spawn(server);
     serving();
     let fed = tokio::spawn(systemd::feed(Arc::clone(daemon)));
+    let teller = Arc::clone(daemon);
+    // To the very end: who reads late is told late.
+    tokio::spawn(async move { teller.systemd.tell_later().await });
     let announcer = Arc::clone(daemon);
     let announce = tokio::spawn(async move {
         ready.await;
-        announcer.announced.ready();
+        announcer.systemd.ready();
         tracing::info!("every watch is armed");
     });
     let ended = tokio::select! {
@@ -313,7 +317,7 @@ async fn serve(
     if let Some(ended) = ended {
         return ended.and(Err(Fatal::Engine("it ended by itself".to_owned())));
     }
-    systemd::stopping();
+    daemon.systemd.stopping();
     tracing::info!("stopping");
     // One bound for both: the connections first, the engine with what is left.
     let bound = Duration::from_millis(daemon.config().server.drain_timeout_ms);

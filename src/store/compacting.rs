@@ -11,7 +11,7 @@ use crate::index::Index;
 use crate::index::storage::{Memory, StorageError};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Closed segments cannot be compacted. They are as they were.
+/// Closed segments cannot be compacted. They are as they were, whether or not a snapshot of them is in place by now.
 #[derive(Debug, thiserror::Error)]
 pub enum CompactError {
     /// They cannot be read, or the snapshot cannot be written.

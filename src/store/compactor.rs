@@ -2,7 +2,8 @@
 //!
 //! Promise: the engine waits for no disk because of it. Nothing is removed before the snapshot is on disk and the index
 //! has handed over what it knows, so that a kill finds an index no older than what the journal begins with. A failure,
-//! and a panic too, leaves the journal as it was: it is told, and tried again after a pause.
+//! and a panic too, leaves the segments as they were: it is told, and all of it is done again after a pause, from the
+//! snapshot if that is in place already.
 //!
 //! Absent: what is left of the records, which [`compact`] says.
 

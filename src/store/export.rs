@@ -199,11 +199,11 @@ fn known_now(state: &Path) -> Result<Index<Memory>, ExportError> {
     let folder = &state.join("journal");
     // Before the journal is read: what was on disk then is in it.
     let id = journal::peek_id(folder)?;
-    let noted = id.map(|id| tail::noted(&super::tail_of(state), id)).transpose();
-    let noted = noted.map_err(ExportError::Tail)?.flatten();
+    let noted = tail::noted(&super::tail_of(state)).map_err(ExportError::Tail)?;
+    let noted = noted.filter(|noted| Some(noted.id) == id).map_or(0, |noted| noted.seq);
     let mut index = Index::open(Memory::default(), "")?;
     let read = journal::read(folder, &mut |piece| Ok(tell(&mut index, piece)?))?;
-    if read.in_doubt || noted > Some(read.last_seq) {
+    if read.in_doubt || noted > read.last_seq {
         index.doubt_all()?;
     }
     Ok(index)

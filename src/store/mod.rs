@@ -38,7 +38,7 @@ use replay::ReplayError;
 use sled_index::{Doubt, SledIndex};
 use std::io;
 use std::path::{Path, PathBuf};
-use tail::Tail;
+use tail::{Noted, Tail};
 
 /// The store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -273,9 +273,9 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
         // It may know what a damaged snapshot has lost, and what is told later would stand on that in it alone.
         return Err(Hurdle::Index(Doubt::contents("records of the journal are lost")));
     }
-    let lost = lost_end(opening.state, &journal)?;
-    healed.extend(lost.iter().cloned());
-    if opened.in_doubt || lost.is_some() {
+    let lost = lost(opening.state, &journal)?;
+    healed.extend(lost.iter().map(|lost| lost.what.clone()));
+    if opened.in_doubt || lost.is_some_and(|lost| lost.in_doubt) {
         doubt_all(&mut journal, &mut index)?;
         healed.push("every session told before is in doubt, for records of the journal are lost".to_owned());
     }
@@ -288,17 +288,34 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
     Ok(BroughtUp { index, checks, journal })
 }
 
-/// Whether the journal ends before what was on disk, as a sentence. It is in doubt then, on disk too.
-fn lost_end(state: &Path, journal: &Journal) -> Result<Option<String>, Hurdle> {
+/// Records that were on disk, and are not there.
+struct Lost {
+    /// As a sentence.
+    what: String,
+    /// Whether there is anything left that rests on them.
+    in_doubt: bool,
+}
+
+/// Whether the journal ends before what was on disk, or is another one that holds nothing yet. If anything is left of it
+/// it is in doubt then, on disk too.
+fn lost(state: &Path, journal: &Journal) -> Result<Option<Lost>, Hurdle> {
     let path = tail_of(state);
-    let noted = tail::noted(&path, journal.id())
+    let noted = tail::noted(&path)
         .map_err(|source| Hurdle::Store(StoreError::Folder { path: path.clone(), source }))?;
-    let Some(seq) = noted.filter(|&seq| seq > journal.last_seq()) else { return Ok(None) };
-    journal.put_in_doubt().map_err(|error| Hurdle::Store(error.into()))?;
-    let ends = journal.last_seq();
-    let what = format!("the journal was damaged: it ends at record {ends}, and record {seq} was on disk");
+    let Some(Noted { id, seq }) = noted else { return Ok(None) };
+    let (ours, ends) = (id == journal.id(), journal.last_seq());
+    let what = if ours && seq > ends {
+        journal.put_in_doubt().map_err(|error| Hurdle::Store(error.into()))?;
+        format!("the journal was damaged: it ends at record {ends}, and record {seq} was on disk")
+    } else if !ours && ends == 0 && seq > 0 {
+        format!(
+            "the journal is lost: record {seq} of it was on disk, and none is there, so every session is gone"
+        )
+    } else {
+        return Ok(None);
+    };
     tracing::error!("{what}");
-    Ok(Some(what))
+    Ok(Some(Lost { what, in_doubt: ours }))
 }
 
 fn torn_text(torn: &journal::Torn) -> String {

@@ -4,7 +4,8 @@
 //! index knows better, but it may be gone too. So every sync is noted, after it and before anybody is told of it.
 //!
 //! Promise: a note never claims more than was on disk. It is not synced itself: the end of the process loses nothing of it,
-//! and a power cut leaves an older one, which only claims less. One that is torn, or of another journal, claims nothing.
+//! and a power cut leaves an older one, which only claims less. One that is torn claims nothing. One of another journal
+//! claims nothing of this one, but says that there was another here.
 //!
 //! ```text
 //! journal id 16 | seq u64 | checksum 16      40 bytes, little endian
@@ -45,8 +46,17 @@ impl Tail {
     }
 }
 
-/// The last record of this journal that was on disk, as far as anybody noted.
-pub(super) fn noted(path: &Path, id: [u8; 16]) -> io::Result<Option<u64>> {
+/// What somebody noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Noted {
+    /// Of which journal.
+    pub(super) id: [u8; 16],
+    /// The last record of it that was on disk.
+    pub(super) seq: u64,
+}
+
+/// The note that is there, if it is what was written.
+pub(super) fn noted(path: &Path) -> io::Result<Option<Noted>> {
     let mut note = [0; NOTE_LEN];
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -56,10 +66,11 @@ pub(super) fn noted(path: &Path, id: [u8; 16]) -> io::Result<Option<u64>> {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
         read => read?,
     }
-    let mut seq = [0; 8];
+    let (mut id, mut seq) = ([0; 16], [0; 8]);
+    id.copy_from_slice(&note[..16]);
     seq.copy_from_slice(&note[16..SAID_LEN]);
     let seq = u64::from_le_bytes(seq);
-    Ok((encode(id, seq) == note).then_some(seq))
+    Ok((encode(id, seq) == note).then_some(Noted { id, seq }))
 }
 
 fn encode(id: [u8; 16], seq: u64) -> [u8; NOTE_LEN] {
@@ -73,26 +84,26 @@ fn encode(id: [u8; 16], seq: u64) -> [u8; NOTE_LEN] {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tail, noted};
+    use super::{Noted, Tail, noted};
 
     #[test]
     fn a_note_that_is_not_what_was_written_claims_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.tail");
-        assert_eq!(noted(&path, [7; 16]).unwrap(), None);
+        assert_eq!(noted(&path).unwrap(), None);
         let tail = Tail::open(&path, [7; 16]);
-        assert_eq!(noted(&path, [7; 16]).unwrap(), None, "an empty one");
+        assert_eq!(noted(&path).unwrap(), None, "an empty one");
         tail.note(900);
         tail.note(3);
-        assert_eq!((noted(&path, [7; 16]).unwrap(), noted(&path, [8; 16]).unwrap()), (Some(3), None));
+        assert_eq!(noted(&path).unwrap(), Some(Noted { id: [7; 16], seq: 3 }));
         let good = std::fs::read(&path).unwrap();
         for at in 0..good.len() {
             let mut bytes = good.clone();
             bytes[at] ^= 1;
             std::fs::write(&path, &bytes).unwrap();
-            assert_eq!(noted(&path, [7; 16]).unwrap(), None, "{at}");
+            assert_eq!(noted(&path).unwrap(), None, "{at}");
             std::fs::write(&path, &good[..at]).unwrap();
-            assert_eq!(noted(&path, [7; 16]).unwrap(), None, "{at}");
+            assert_eq!(noted(&path).unwrap(), None, "{at}");
         }
     }
 }

@@ -5,6 +5,7 @@ mod anchors;
 mod commands;
 mod confine;
 mod crowd;
+mod deaf;
 mod decide;
 mod doctor;
 mod export;

@@ -30,10 +30,11 @@ impl Doomed {
     }
 }
 
-/// Every line is synced, so that there is something to do for the log's syncer; a scrub comes round at once.
+/// Every line is synced, so that there is something to do for the log's syncer; a scrub comes
+/// round at once, and little has to be told before the journal is compacted.
 fn config(place: &Place) -> String {
     let path = place.home.join("config.toml");
-    let text = "[log]\nsync = \"always\"\n[verify]\nscrub_pass_s = 1\n";
+    let text = "[log]\nsync = \"always\"\n[verify]\nscrub_pass_s = 1\n[journal]\ncompact_bytes = 4096\n";
     std::fs::write(&path, text).expect("a file");
     path.to_str().expect("UTF-8").to_owned()
 }
@@ -127,6 +128,18 @@ fn a_syncer_of_the_journal_that_dies_ends_the_process() {
     ends_the_process("journal-sync", |doomed| {
         let context = json!({ "session": "t", "root": doomed.place.root });
         assert_eq!(ask(&doomed.daemon, "context.register", &context), None, "nothing was synced");
+    });
+}
+
+#[test]
+fn a_compaction_that_dies_ends_the_process() {
+    ends_the_process("journal-compact", |doomed| {
+        let told = |number: usize| {
+            let question = "?".repeat(900);
+            let context = json!({ "session": "t", "root": doomed.place.root, "open_questions": [question, number.to_string()] });
+            ask(&doomed.daemon, "context.register", &context).is_some()
+        };
+        assert!((0..1_000).any(|number| !told(number)), "it was never due");
     });
 }
 

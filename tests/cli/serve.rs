@@ -248,6 +248,24 @@ fn a_configuration_error_names_the_key_and_ends_with_78() {
 }
 
 #[test]
+fn a_configuration_that_cannot_be_read_now_may_be_readable_later() {
+    let place = Place::new();
+    // An error of the disk, as the kernel gives it to whoever reads what is not mapped.
+    let refusal = refused(&place, &["--config", "/proc/self/mem"]);
+    refusal.fails(2, "cannot read the configuration /proc/self/mem");
+    let folder = place.home.join(".config/staled");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    // Nobody can say what is there, and so not that nothing is.
+    std::os::unix::fs::symlink("config.toml", folder.join("config.toml")).expect("a link to itself");
+    refused(&place, &[]).fails(2, "/.config/staled/config.toml: ");
+    refused(&place, &["--config", "/proc/self"]).fails(78, "directory");
+    refused(&place, &["--config", "/proc/version/staled.toml"]).fails(78, "Not a directory");
+    std::fs::write(place.home.with_file_name("bytes.toml"), b"\xff").expect("a file");
+    refused(&place, &["--config", "../bytes.toml"]).fails(78, "UTF-8");
+    assert!(!place.home.join(".local").exists(), "nothing was begun");
+}
+
+#[test]
 fn stop_waits_for_the_end_so_that_the_next_may_begin() {
     let place = Place::new();
     let mut daemon = Serving::start(&place, &[]);

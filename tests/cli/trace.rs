@@ -50,8 +50,9 @@ fn register(place: &Place, daemon: &Serving) {
 
 /// The number behind a name.
 fn number(line: &str, name: &str) -> Option<u64> {
-    let (_, after) =
-        line.split_once(format!(" {name}=").as_str()).or_else(|| line.split_once(&format!("{{{name}=")))?;
+    let (_, after) = line
+        .split_once(format!(" {name}=").as_str())
+        .or_else(|| line.split_once(format!("{{{name}=").as_str()))?;
     after.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
 }
 

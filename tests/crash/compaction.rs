@@ -91,6 +91,47 @@ fn ending(folder: &Path, ending: &str) -> Vec<PathBuf> {
     entries.filter(|path| path.extension().is_some_and(|extension| extension == ending)).collect()
 }
 
+/// No filesystem promises to keep a name that was given, without a sync, before names that were taken away.
+#[test]
+fn nothing_is_removed_before_the_name_of_its_snapshot_is_on_disk() {
+    let place = Place::new();
+    place.write("a", "1");
+    let daemon = Daemon::start(&place.home);
+    daemon
+        .ask("context.register", &json!({ "session": "s", "root": place.root, "results": [file("a", "1")] }));
+    daemon.stop();
+    let folder = place.home.join("state/journal");
+    let open = |told: &mut Vec<Vec<u8>>| {
+        let id = peek_id(&folder).expect("a folder").expect("a journal");
+        let each = &mut |piece: Piece<'_>| {
+            if let Piece::Record(_, payload) = piece {
+                told.push(payload.to_vec());
+            }
+            Ok(())
+        };
+        Journal::open(&folder, id, each).expect("a journal").0
+    };
+    let mut told = Vec::new();
+    open(&mut told).roll().expect("a segment");
+    // What a kill leaves between the two: nobody knows whether the snapshot's name was synced.
+    open(&mut Vec::new()).closed().expect("the first segment").write(&told).expect("a snapshot");
+    let trace = place.home.with_file_name("trace");
+    let calls = ["-etrace=fsync,unlink,unlinkat", "-y", "-o", trace.to_str().expect("UTF-8")];
+    let Some(mut traced) = Traced::start(&place, BUSY, &calls.map(ToOwned::to_owned)) else { return };
+    let mut client = traced.client(&Folders::below(&place.home).socket).expect("it serves");
+    assert_eq!(ask(&mut client, "decide", &json!({ "session": "s" }))["transition"], "resume");
+    assert!(client.ask("shutdown", &json!({})).is_ok());
+    wait_until("it is gone", || traced.has_ended());
+    let trace = std::fs::read_to_string(&trace).expect("a trace");
+    let calls: Vec<&str> = trace.lines().filter(|line| line.contains("state/journal")).collect();
+    let removed = calls.iter().position(|call| call.contains("unlink") && call.contains("1.seg"));
+    let before = &calls[..removed.expect("the first segment is removed")];
+    assert!(
+        before.iter().any(|call| call.contains("fsync(") && call.contains("state/journal>")),
+        "{calls:?}"
+    );
+}
+
 const SESSIONS: usize = 100;
 const RECORDS: usize = 10_000;
 

@@ -277,14 +277,14 @@ fn another_format_is_named_and_nothing_is_set_aside_even_behind_damage() {
     let dir = tempfile::tempdir().unwrap();
     drop(journal_of(dir.path(), 2, &[2]));
     let mut bytes = fs::read(segment(dir.path(), 2)).unwrap();
-    bytes[8] = 2;
+    bytes[8] = 3;
     let sum = staled::world::digest::blake3(&bytes[..36]);
     bytes[36..52].copy_from_slice(&sum.as_bytes()[..16]);
     fs::write(segment(dir.path(), 2), bytes).unwrap();
-    assert!(matches!(open(dir.path()), Err(JournalError::OtherFormat { format: 2, .. })));
+    assert!(matches!(open(dir.path()), Err(JournalError::OtherFormat { format: 3, .. })));
     let first = fs::read(segment(dir.path(), 1)).unwrap();
     fs::write(segment(dir.path(), 1), &first[..first.len() - 1]).unwrap();
-    assert!(matches!(open(dir.path()), Err(JournalError::OtherFormat { format: 2, .. })));
+    assert!(matches!(open(dir.path()), Err(JournalError::OtherFormat { format: 3, .. })));
     assert_eq!(names(dir.path()), ["00000000000000000001.seg", "00000000000000000002.seg"]);
 }
 

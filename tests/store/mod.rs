@@ -8,6 +8,7 @@ mod index_damage;
 mod edits;
 mod journal;
 mod journal_damage;
+mod lost;
 mod recovery;
 mod syncer;
 

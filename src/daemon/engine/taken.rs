@@ -11,9 +11,9 @@ use tracing::Span;
 pub(super) fn traced<E>(batch: &Batch, absorb: impl FnOnce() -> Result<usize, E>) -> Result<(), E> {
     let span = span(batch);
     let _inside = span.enter();
-    let began = Instant::now();
+    let began = (!span.is_disabled()).then(Instant::now);
     let touched = absorb()?;
-    if !span.is_disabled() {
+    if let Some(began) = began {
         tracing::debug!(touched, micros = began.elapsed().as_micros() as u64, "taken");
     }
     Ok(())

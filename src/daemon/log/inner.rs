@@ -34,7 +34,7 @@ pub(super) struct Inner {
     pub(super) broken: Option<String>,
     /// Why the end of a file that was left may not be on disk, told by the syncer after the log had gone on.
     pub(super) late: Arc<Mutex<Option<String>>>,
-    /// When a file that is too long may be rotated away, after that failed.
+    /// When a file that is too long, and could not be rotated away, may be tried again.
     pub(super) rotate_after: Option<Instant>,
 }
 
@@ -157,12 +157,9 @@ impl Inner {
     }
 
     pub(super) fn rotate_if_long(&mut self) {
-        let now = Instant::now();
+        let paused = self.rotate_after.is_some_and(|after| Instant::now() < after);
         // One that has yet to prove itself is not left for its length.
-        if self.log.bytes() < self.options.file_bytes_max
-            || self.rotate_after.is_some_and(|after| now < after)
-            || self.trouble.why().is_some()
-        {
+        if self.log.bytes() < self.options.file_bytes_max || self.trouble.why().is_some() || paused {
             return;
         }
         let rotated = self.rotate(None);

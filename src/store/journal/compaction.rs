@@ -2,7 +2,9 @@
 //!
 //! Promise: at every moment, and after an end at any of them, an opening finds either everything as it was or the whole
 //! snapshot. Nothing is removed before the snapshot is on disk under its name, and then oldest first, so that what is
-//! still there never looks like a journal with a beginning. A failure leaves the journal as it was.
+//! still there never looks like a journal with a beginning. A failure leaves every segment where it was; the snapshot may
+//! stand beside them already when only its name could not be synced, and then the next try reads that one and writes it
+//! anew.
 //!
 //! The segment that is appended to is never touched, so all of this may be done on another thread. What is left of the
 //! records is the caller's to say: payloads are opaque here.
@@ -76,7 +78,8 @@ impl Closed {
         Ok(())
     }
 
-    /// Makes the snapshot of these payloads: aside, synced, read back whole, and only then in place.
+    /// Makes the snapshot of these payloads: aside, synced, read back whole, and only then in place. After an error it may
+    /// be in place all the same, but not for good; nothing may be removed for it before another try has succeeded.
     pub fn write<Payload: AsRef<[u8]>>(
         &self,
         payloads: impl IntoIterator<Item = Payload>,
@@ -98,7 +101,6 @@ impl Closed {
 
     /// Removes what is superfluous. What fails may be tried again, and the next opening does.
     pub fn remove_covered(&self) -> Result<(), JournalError> {
-        self.covered()?.iter().try_for_each(|path| folder::remove(path))?;
-        folder::sync(&self.dir)
+        folder::remove_all(&self.dir, &self.covered()?)
     }
 }

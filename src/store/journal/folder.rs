@@ -84,6 +84,17 @@ pub(super) fn remove(path: &Path) -> Result<(), JournalError> {
     }
 }
 
+/// Removes what a snapshot stands for, in this order. A process that was killed may have given the snapshot its name
+/// without a sync, so that has to be on disk first: no filesystem promises to keep the two in order.
+pub(super) fn remove_all(dir: &Path, covered: &[PathBuf]) -> Result<(), JournalError> {
+    if covered.is_empty() {
+        return Ok(());
+    }
+    sync(dir)?;
+    covered.iter().try_for_each(|path| remove(path))?;
+    sync(dir)
+}
+
 /// Makes names that were created, moved or removed in this folder survive a power cut.
 pub(super) fn sync(dir: &Path) -> Result<(), JournalError> {
     File::open(dir)

@@ -1,7 +1,7 @@
 //! Opening: what a crash left is finished, what is damaged is healed, and everything that stands is told.
 //!
 //! Promise: whatever is removed here is stood for by a whole snapshot, or was never whole. It goes last, when the journal
-//! is open.
+//! is open and the snapshot's name is on disk.
 
 use super::damage::{self, Damage};
 use super::replay::{self, Each, Replayed};
@@ -77,6 +77,10 @@ impl Journal {
             // The sync above may have succeeded over bytes that the kernel has given up.
             journal.start_over(journal.first_seq - 1)?;
             journal.forget_failed_sync()?;
+        } else if !segment::begins_as(&journal.path, Header::segment(journal.id, journal.first_seq))? {
+            // One of an older program, which a compaction may leave behind its snapshot. That program looks at all formats
+            // before it gives anything up, so one segment that it does not know is enough.
+            journal.begin_segment(journal.last_seq + 1)?;
         }
         journal.tidy()?;
         Ok((journal, opened))
@@ -87,11 +91,9 @@ impl Journal {
         let found = folder::list(&self.dir)?;
         let covered =
             if self.snapshot_seq == 0 { Vec::new() } else { found.covered(&self.dir, self.snapshot_seq) };
-        for path in covered {
-            if let Err(error) = folder::remove(&path) {
-                // It is in nobody's way: no opening reads it while the snapshot is there.
-                tracing::warn!(%error, "what a snapshot stands for could not be removed");
-            }
+        if let Err(error) = folder::remove_all(&self.dir, &covered) {
+            // It is in nobody's way: no opening reads it while the snapshot is there.
+            tracing::warn!(%error, "what a snapshot stands for could not be removed");
         }
         let len = |path: PathBuf| path.metadata().map_or(0, |found| found.len());
         self.snapshot_bytes = match self.snapshot_seq {

@@ -5,6 +5,10 @@
 //!
 //! Snapshots have headers and records of the same form; what is more to them stands in `snapshot`.
 //!
+//! The segment of the first record says format 1, and every other 2. They are read alike. But a program that knows no
+//! snapshots takes what is behind one for a journal that lost its beginning, and gives it up; a format that it does not
+//! know it leaves alone.
+//!
 //! ```text
 //! header   "STALEDJ1" | format u32 | journal id 16 | first seq u64 | checksum 16      52 bytes, little endian
 //! record   len u32 | seq u64 | checksum 16 of seq and payload | payload               28 bytes and the payload
@@ -21,6 +25,8 @@ pub(super) const HEADER_LEN: u64 = HEADER_BYTES as u64;
 const HEADER_BYTES: usize = 52;
 pub(super) const RECORD_HEAD_LEN: usize = 28;
 const FORMAT: u32 = 1;
+/// Of segments that may stand behind a snapshot.
+const FORMAT_BEHIND: u32 = 2;
 pub(super) const CHECKSUM_LEN: usize = 16;
 const SEQ_LEN: usize = 8;
 
@@ -37,6 +43,10 @@ impl Kind {
             Self::Segment => *b"STALEDJ1",
             Self::Snapshot => *b"STALEDS1",
         }
+    }
+
+    fn knows(self, format: u32) -> bool {
+        format == FORMAT || self == Self::Segment && format == FORMAT_BEHIND
     }
 }
 
@@ -56,12 +66,16 @@ impl Header {
 
     pub(super) fn encode(self) -> Vec<u8> {
         let mut bytes = self.kind.magic().to_vec();
-        bytes.extend(FORMAT.to_le_bytes());
+        bytes.extend(self.format().to_le_bytes());
         bytes.extend(self.id);
         bytes.extend(self.seq.to_le_bytes());
         let sum = checksum(&bytes);
         bytes.extend(sum);
         bytes
+    }
+
+    fn format(self) -> u32 {
+        if self.kind == Kind::Segment && self.seq > 1 { FORMAT_BEHIND } else { FORMAT }
     }
 
     fn decode(kind: Kind, bytes: &[u8; HEADER_BYTES], path: &Path) -> Result<Self, JournalError> {
@@ -70,7 +84,7 @@ impl Header {
             return Err(JournalError::damaged(path, 0, "its header is not what was written"));
         }
         let format = u32_at(said, 8);
-        if format != FORMAT {
+        if !kind.knows(format) {
             return Err(JournalError::OtherFormat { segment: path.to_owned(), format });
         }
         let mut id = [0; 16];
@@ -235,6 +249,14 @@ pub(super) fn make_aside(
             Err(error)
         }
     }
+}
+
+/// Whether a segment begins as one that is made now: before there were snapshots all said the same format.
+pub(super) fn begins_as(path: &Path, header: Header) -> Result<bool, JournalError> {
+    let mut bytes = [0; HEADER_BYTES];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(|source| JournalError::io("read", path, source))?;
+    Ok(bytes[..] == header.encode())
 }
 
 /// Opens a segment that is in place, for appending.

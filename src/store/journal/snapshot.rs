@@ -117,7 +117,8 @@ impl Draft<'_> {
 }
 
 /// Makes the snapshot that this header names, in the place of one of the same name. Returns its length. What fails
-/// leaves everything as it was.
+/// leaves everything as it was, but for the sync of the folder behind the last step: the new one is in place then, and
+/// whether it stays there after a power cut is not known.
 pub(super) fn write(
     dir: &Path,
     header: Header,

@@ -2,6 +2,7 @@
 //!
 //! A payload is `KEY=VALUE`, and the last one of a key counts: that is the fold.
 
+mod background;
 mod damage;
 mod lives;
 
@@ -156,6 +157,50 @@ fn a_snapshot_stands_for_the_segments_that_it_replaces() {
     let files = ["00000000000000000010.snap", "00000000000000000011.seg", "00000000000000000014.seg"];
     assert_eq!(names(dir.path()), files);
     assert_eq!(journal.closed().unwrap().last_seq(), 13);
+}
+
+fn format_of(dir: &Path, first_seq: u64) -> u8 {
+    fs::read(segment(dir, first_seq)).unwrap()[8]
+}
+
+/// As a program wrote it that knew no snapshots.
+fn make_older(dir: &Path, first_seq: u64) {
+    let mut bytes = fs::read(segment(dir, first_seq)).unwrap();
+    bytes[8] = 1;
+    let sum = staled::world::digest::blake3(&bytes[..36]);
+    bytes[36..52].copy_from_slice(&sum.as_bytes()[..16]);
+    fs::write(segment(dir, first_seq), bytes).unwrap();
+}
+
+/// It would find that the beginning is missing, and give up everything; a format that it does not know it leaves alone.
+#[test]
+fn an_older_program_does_not_take_what_is_behind_a_snapshot_for_a_damaged_journal() {
+    let dir = tempfile::tempdir().unwrap();
+    let expected = journal_of(dir.path());
+    assert_eq!([11, 14].map(|first_seq| format_of(dir.path(), first_seq)), [2, 2]);
+    // Both were begun before the snapshot was there, by the older program itself.
+    [11, 14].iter().for_each(|&first_seq| make_older(dir.path(), first_seq));
+    for times in 1..=2 {
+        let (_, opened, told) = open(dir.path()).unwrap();
+        assert_eq!((told, opened.last_seq, opened.in_doubt), (expected.clone(), 16, false));
+        assert_eq!(format_of(dir.path(), 17), 2, "one that it does not know");
+        assert_eq!(names(dir.path()).len(), 4, "once: {times}");
+    }
+    // One that holds nothing yet is made again in its place.
+    make_older(dir.path(), 17);
+    let (mut journal, opened, told) = open(dir.path()).unwrap();
+    assert_eq!((told, opened.last_seq, format_of(dir.path(), 17)), (expected, 16, 2));
+    assert_eq!((journal.append(b"k1=on").unwrap(), names(dir.path()).len()), (17, 4));
+    drop(journal);
+    assert_eq!(open(dir.path()).unwrap().2.records.last(), Some(&(17, "k1=on".to_owned())));
+}
+
+#[test]
+fn a_journal_that_was_never_closed_is_for_older_programs_too() {
+    let dir = tempfile::tempdir().unwrap();
+    append(&mut create(dir.path()), 1..=4);
+    assert_eq!(open(dir.path()).unwrap().1.last_seq, 4);
+    assert_eq!((format_of(dir.path(), 1), names(dir.path()).len()), (1, 1));
 }
 
 #[test]
