@@ -18,6 +18,10 @@ use tokio::sync::oneshot;
 /// How long a file that is too long, and cannot be rotated away, goes on growing before that is tried again.
 const ROTATE_PAUSE: Duration = Duration::from_secs(5);
 
+/// A file that was never relied on, and is no longer than this, is replaced by a copy of itself when it fails. A disk
+/// that fails for days would leave a file for every try.
+const RENEWED_BYTES_MAX: u64 = 64 * 1024;
+
 pub(super) struct Inner {
     pub(super) log: DecisionLog,
     pub(super) watched: Watched,
@@ -87,13 +91,16 @@ impl Inner {
 
     /// Takes note of what the syncer has told since.
     pub(super) fn notice(&mut self) {
-        // In this order: a sync that is counted, and then found without an error, has passed.
+        // A sync that is counted, and then found without an error, has passed; after an error nothing is synced.
         let synced = self.trouble.is_unproven() && self.watched.syncs() > 0;
         let late = self.late.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match self.watched.failed().map(|error| error.to_string()).or(late) {
-            Some(error) => self.lose(&error),
-            None if synced && self.broken.is_none() => self.trouble.proven(),
-            None => {}
+        let failed = self.watched.failed().map(|error| error.to_string());
+        let passed = if failed.is_some() { self.watched.syncs() > 1 } else { synced };
+        if passed && self.broken.is_none() && self.trouble.is_unproven() {
+            self.trouble.proven();
+        }
+        if let Some(error) = failed.or(late) {
+            self.lose(&error);
         }
     }
 
@@ -174,7 +181,7 @@ impl Inner {
     /// The old file is synced before anything in the new one: the syncer serves files in the order they came to it.
     pub(super) fn rotate(&mut self, why: Option<&str>) -> Result<(), LogError> {
         let before = self.log.last().cloned();
-        let rotated = self.log.rotate(&aside(&self.path), why);
+        let rotated = self.go_on(why);
         // Where it failed before the new file had its name, the old one stays, and so does what is known of it. Where
         // only the last step failed the log is in the new file.
         if self.log.last() != before.as_ref() {
@@ -193,6 +200,17 @@ impl Inner {
             }
         }
         rotated.map(drop)
+    }
+
+    fn go_on(&mut self, why: Option<&str>) -> Result<Receipt, LogError> {
+        let renewable = self.trouble.is_unproven() && self.log.bytes() <= RENEWED_BYTES_MAX;
+        if let Some(why) = why.filter(|_| renewable) {
+            match self.log.renew(&event_line("log_renewed", &[("why", why)])) {
+                Err(error) if error.ends_the_file() => {}
+                renewed => return renewed,
+            }
+        }
+        self.log.rotate(&aside(&self.path), why)
     }
 
     /// Has the file synced that is left, and the anchor sent after that.

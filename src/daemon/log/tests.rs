@@ -1,6 +1,7 @@
 //! A log whose syncs fail, with a device in the place of its file: no kernel syncs one.
 
 use super::{Anchors, Died, Log, config};
+use crate::store::decision_log::{Outcome, verify_files};
 use std::fs::File;
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
@@ -132,4 +133,37 @@ async fn a_rotation_that_failed_is_not_tried_again_with_the_next_line() {
     log.lock().rotate_after = Some(begun.checked_sub(Duration::from_secs(60)).unwrap());
     log.append("{}").await.unwrap();
     assert_eq!((files(), log.lock().rotate_after), (2, None));
+}
+
+/// A disk that fails for days would leave a file for every try.
+#[test]
+fn a_file_that_fails_before_it_was_relied_on_is_replaced_and_keeps_its_lines() {
+    let state = tempfile::tempdir().unwrap();
+    let log = Log::open(state.path(), &config::Log::default(), &Died::default()).unwrap();
+    log.event("first", &[]).unwrap();
+    for _ in 0..3 {
+        fail_a_sync(&log);
+        until("the pause is over", || log.event("kept", &[]).is_ok());
+        // As if no sync had passed in it.
+        log.lock().trouble.left_the_file();
+    }
+    assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 2, "the first, and the one that follows it");
+    let text = std::fs::read_to_string(log.path()).unwrap();
+    let count = |what: &str| text.matches(what).count();
+    assert_eq!(
+        (count("\"kept\""), count("\"log_renewed\""), count("\"log_continued\"")),
+        (3, 2, 1),
+        "{text}"
+    );
+    let verdict = verify_files(log.path(), &[], &[]).unwrap();
+    assert!(matches!(verdict.outcome, Outcome::Verified { .. }), "{verdict:?}");
+
+    // What is read of it is not what was written, so it is left as it is.
+    fail_a_sync(&log);
+    let damaged = text.replacen("kept", "lost", 1);
+    std::fs::write(log.path(), damaged).unwrap();
+    until("the pause is over", || log.event("last", &[]).is_ok());
+    assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 3);
+    let text = std::fs::read_to_string(log.path()).unwrap();
+    assert!(!text.contains("lost") && text.contains("\"log_continued\""), "{text}");
 }

@@ -11,6 +11,7 @@ mod backward;
 mod files;
 mod line;
 mod read;
+mod renewal;
 mod verify;
 
 pub use line::{NotAReceipt, Receipt};
