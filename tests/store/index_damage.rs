@@ -2,13 +2,11 @@
 //!
 //! The number of trials is `STALED_TRIALS`, 500 unless it says otherwise.
 
-use super::say;
+use super::{open, say};
 use crate::harness::{Daemon, Place, file};
 use serde_json::json;
 use staled::index::Index;
 use staled::index::storage::{Storage, Table};
-use staled::store::{self, Opening};
-use staled::world::dart::Died;
 use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,22 +33,6 @@ pub(super) fn fill(place: &Place, daemon: &Daemon) {
             }
         }
     }
-}
-
-fn open(state: &Path, trial: usize) -> store::Opened {
-    let stamp = format!("trial-{trial}");
-    store::open(
-        &Opening {
-            state,
-            new_id: [9; 16],
-            epoch: "epoch",
-            stamp: &stamp,
-            distrust: None,
-            compact_bytes: u64::MAX,
-        },
-        &Died::default(),
-    )
-    .unwrap()
 }
 
 /// Everything that a client told, by session; what looks found is not part of it.

@@ -4,14 +4,12 @@
 //! The number of trials is `STALED_TRIALS`, 60 unless it says otherwise.
 
 use super::index_damage::{Files, fill, read, told, write_back};
-use super::say;
+use super::{hurt, open, say};
 use crate::harness::{Daemon, Place, file, wait_until};
 use serde_json::{Value, json};
 use staled::client::ClientError;
 use staled::config::Config;
 use staled::store::journal::{Journal, Piece, peek_id};
-use staled::store::{self, Opening};
-use staled::world::dart::Died;
 use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,22 +25,6 @@ struct Stand {
     segment: PathBuf,
     end: usize,
     session: String,
-}
-
-fn open(state: &Path, trial: usize) -> store::Opened {
-    let stamp = format!("trial-{trial}");
-    store::open(
-        &Opening {
-            state,
-            new_id: [9; 16],
-            epoch: "epoch",
-            stamp: &stamp,
-            distrust: None,
-            compact_bytes: u64::MAX,
-        },
-        &Died::default(),
-    )
-    .unwrap()
 }
 
 fn session_of(payload: &[u8]) -> String {
@@ -130,29 +112,9 @@ fn damage(journal: &Path, random: &mut fastrand::Rng) -> &'static str {
     read(journal, &mut files);
     let (path, mut bytes) =
         files.into_iter().nth(random.usize(..fs::read_dir(journal).unwrap().count())).unwrap();
-    let at = random.usize(..bytes.len());
-    let what = match random.u8(..6) {
-        0 | 1 => {
-            bytes[at] ^= 1 << random.u8(..8);
-            "a flipped bit"
-        }
-        2 => {
-            bytes.truncate(at);
-            "a file cut short"
-        }
-        3 => {
-            let end = (at + random.usize(1..4096)).min(bytes.len());
-            bytes[at..end].fill(0);
-            "a block of zeros"
-        }
-        4 => {
-            bytes.extend((0..random.usize(1..500)).map(|_| random.u8(..)));
-            "garbage behind the end"
-        }
-        _ => {
-            fs::remove_file(path).unwrap();
-            return "a segment deleted";
-        }
+    let Some(what) = hurt(&mut bytes, random, 1_000) else {
+        fs::remove_file(path).unwrap();
+        return "a segment deleted";
     };
     fs::write(path, bytes).unwrap();
     what

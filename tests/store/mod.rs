@@ -12,6 +12,8 @@ mod lost;
 mod recovery;
 mod syncer;
 
+use staled::store::{self, Opening};
+use staled::world::dart::Died;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -70,4 +72,46 @@ fn names(folder: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+/// The store of a state, opened as a start opens it. It is never compacted.
+fn open(state: &Path, trial: usize) -> store::Opened {
+    let stamp = format!("trial-{trial}");
+    store::open(
+        &Opening {
+            state,
+            new_id: [9; 16],
+            epoch: "epoch",
+            stamp: &stamp,
+            distrust: None,
+            compact_bytes: u64::MAX,
+        },
+        &Died::default(),
+    )
+    .unwrap()
+}
+
+/// One random damage to what a file holds, and its name; none is to remove the file.
+fn hurt(bytes: &mut Vec<u8>, random: &mut fastrand::Rng, reach: usize) -> Option<&'static str> {
+    let at = random.usize(..bytes.len());
+    match random.u8(..6) {
+        0 | 1 => {
+            bytes[at] ^= 1 << random.u8(..8);
+            Some("a flipped bit")
+        }
+        2 => {
+            bytes.truncate(at);
+            Some("a file cut short")
+        }
+        3 => {
+            let end = (at + random.usize(1..reach)).min(bytes.len());
+            bytes[at..end].fill(0);
+            Some("a block of zeros")
+        }
+        4 => {
+            bytes.extend((0..random.usize(1..reach)).map(|_| random.u8(..)));
+            Some("garbage behind the end")
+        }
+        _ => None,
+    }
 }

@@ -1,7 +1,7 @@
 //! Whatever happens to the files of a compacted journal: it opens, tells what stood before the damage and nothing else, and
 //! says what is lost. The number of damages is ten times `STALED_TRIALS`, 60 unless it says otherwise.
 
-use super::super::say;
+use super::super::{hurt, say};
 use super::*;
 
 /// Every payload in order with the file it stands in and where it begins there.
@@ -162,29 +162,9 @@ fn damage(dir: &Path, random: &mut fastrand::Rng) -> (PathBuf, &'static str) {
     let found = names(dir);
     let path = dir.join(&found[random.usize(..found.len())]);
     let mut bytes = fs::read(&path).unwrap();
-    let at = random.usize(..bytes.len());
-    let what = match random.u8(..6) {
-        0 | 1 => {
-            bytes[at] ^= 1 << random.u8(..8);
-            "a flipped bit"
-        }
-        2 => {
-            bytes.truncate(at);
-            "a file cut short"
-        }
-        3 => {
-            let end = (at + random.usize(1..100)).min(bytes.len());
-            bytes[at..end].fill(0);
-            "a block of zeros"
-        }
-        4 => {
-            bytes.extend((0..random.usize(1..100)).map(|_| random.u8(..)));
-            "garbage behind the end"
-        }
-        _ => {
-            fs::remove_file(&path).unwrap();
-            return (path, "a file deleted");
-        }
+    let Some(what) = hurt(&mut bytes, random, 100) else {
+        fs::remove_file(&path).unwrap();
+        return (path, "a file deleted");
     };
     fs::write(&path, bytes).unwrap();
     (path, what)
