@@ -40,18 +40,36 @@ impl Serialize for WirePath {
     }
 }
 
+/// What a client meant by an id or by a path: an id may be anything, so whatever was written is read back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference(pub PathBuf);
+
+impl Serialize for Reference {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        WirePath(self.0.clone()).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Reference {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        spelled(deserializer).map(|name| Self(name.into()))
+    }
+}
+
+fn spelled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OsString, D::Error> {
+    let refused = |_| D::Error::custom("a path is a string or {\"bytes\": \"<base64>\"}");
+    match Spelled::deserialize(deserializer).map_err(refused)? {
+        Spelled::Text(text) => Ok(OsString::from(text)),
+        Spelled::Bytes(Bytes { bytes }) => match STANDARD.decode(bytes) {
+            Ok(bytes) => Ok(OsString::from_vec(bytes)),
+            Err(error) => Err(D::Error::custom(format!("bytes of a path: {error}"))),
+        },
+    }
+}
+
 impl<'de> Deserialize<'de> for WirePath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let refused = |_| D::Error::custom("a path is a string or {\"bytes\": \"<base64>\"}");
-        let name = match Spelled::deserialize(deserializer).map_err(refused)? {
-            Spelled::Text(text) => OsString::from(text),
-            Spelled::Bytes(Bytes { bytes }) => {
-                let decoded = STANDARD.decode(bytes);
-                OsString::from_vec(
-                    decoded.map_err(|error| D::Error::custom(format!("bytes of a path: {error}")))?,
-                )
-            }
-        };
+        let name = spelled(deserializer)?;
         if name.is_empty() || name.as_bytes().contains(&0) {
             return Err(D::Error::custom("a path is not empty and holds no NUL"));
         }

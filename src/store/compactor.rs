@@ -94,6 +94,7 @@ impl Compactor {
             return Some(compacted);
         }
         let work = self.due(journal)?;
+        let left = work.only_remove.then(|| work.closed.clone());
         match Running::start(work, help(), &self.died) {
             Ok(running) => {
                 self.running = Some(running);
@@ -101,7 +102,7 @@ impl Compactor {
             }
             Err(error) => {
                 let error = CompactionError::Thread(error);
-                self.note(Some(&error), None);
+                self.note(Some(&error), left);
                 Some(Compacted { written: None, error: Some(error) })
             }
         }

@@ -8,7 +8,7 @@ use crate::index::row::{Baseline, Role, Row};
 use crate::index::view::seen_text;
 use crate::protocol::context::Context;
 use crate::protocol::convert::{self, seen_back};
-use crate::protocol::path::WirePath;
+use crate::protocol::path::{Reference, WirePath};
 use crate::protocol::refusal::Refusal;
 use crate::session::context::Seen;
 use crate::session::digest::Digest;
@@ -62,7 +62,7 @@ pub enum Record {
         /// Whose belief.
         session: String,
         /// A fact's id, a row's id, or a path.
-        target: WirePath,
+        target: Reference,
         /// When, in microseconds since the epoch.
         at: i64,
     },
@@ -134,9 +134,28 @@ impl From<RoleName> for Role {
     }
 }
 
-/// What the looks of a registration settled, from the rows that were told.
+/// How many bytes of ids one record of what was settled has, before another one goes on: a registration may have rows
+/// whose names alone are as long as the longest record.
+const SETTLED_BYTES: usize = 1024 * 1024;
+
+/// What the looks of a registration settled, from the rows that were told. Each record is about other rows.
 #[must_use]
-pub fn settled(session: &str, told: &[Row]) -> Record {
+pub fn settled(session: &str, told: &[Row]) -> Vec<Record> {
+    let (mut records, mut from, mut bytes) = (Vec::new(), 0, 0);
+    for (at, row) in told.iter().enumerate() {
+        // Its digests, and the words around them.
+        let row = row.id.len() + 256;
+        if bytes > 0 && bytes + row > SETTLED_BYTES {
+            records.push(settled_of(session, &told[from..at]));
+            (from, bytes) = (at, 0);
+        }
+        bytes += row;
+    }
+    records.push(settled_of(session, &told[from..]));
+    records
+}
+
+fn settled_of(session: &str, told: &[Row]) -> Record {
     let named = |row: &Row| Named { role: row.role.into(), id: row.id.clone() };
     let adopted = told.iter().filter_map(|row| match &row.baseline {
         Baseline::Registration(seen) => Some(Adopted { row: named(row), seen: text_of(seen)? }),
@@ -188,5 +207,44 @@ impl Record {
     /// The record that these bytes hold.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::row::RowNo;
+    use crate::session::source::Source;
+
+    #[test]
+    fn what_was_settled_of_very_many_rows_stands_in_records_of_bounded_length() {
+        let row = |no: u32| Row {
+            no: RowNo(no),
+            role: Role::Result,
+            id: format!("{no}{}", "i".repeat(700)),
+            tool: None,
+            critical: true,
+            captured_at: None,
+            source: Source::File { path: "a".into() },
+            source_id: None,
+            baseline: Baseline::Registration(Seen::Digest(Digest::blake3([1; 32]))),
+            lf: Some(Digest::blake3([2; 32])),
+            ever_fresh: true,
+            refuted: false,
+            as_of: None,
+            inputs: Vec::new(),
+            input_of: None,
+        };
+        let rows: Vec<Row> = (0..5_000).map(row).collect();
+        let (mut adopted_ids, mut fresh_ids) = (Vec::new(), Vec::new());
+        let records = settled("s", &rows);
+        assert!(records.len() > 3 && records.iter().all(|record| record.to_bytes().len() < 3 << 20));
+        for record in records {
+            let Record::Settled { adopted, fresh, .. } = record else { panic!("only what was settled") };
+            adopted_ids.extend(adopted.into_iter().map(|adopted| adopted.row.id));
+            fresh_ids.extend(fresh.into_iter().map(|fresh| fresh.row.id));
+        }
+        let ids: Vec<String> = rows.into_iter().map(|row| row.id).collect();
+        assert_eq!((adopted_ids, fresh_ids), (ids.clone(), ids));
     }
 }

@@ -461,3 +461,28 @@ fn an_index_from_before_a_compaction_is_made_again_and_one_from_after_it_is_not(
         assert_eq!(set_aside(&state), healed, "an index {what}");
     }
 }
+
+/// An id may be anything, and what was journaled about it has to be read back.
+#[test]
+fn facts_of_any_name_are_refuted_for_good() {
+    let place = Place::new();
+    place.write("a", "1");
+    let daemon = Daemon::start(&place.home);
+    let names = ["f\u{0}x", "</x>", "\u{202e}", "a/../b"];
+    for (number, name) in names.iter().enumerate() {
+        let fact = json!({ "id": name, "statement": "it is so", "sources": ["a"] });
+        let context = json!({ "session": format!("s{number}"), "root": place.root, "results": [file("a", "1")], "facts": [fact] });
+        daemon.ask("context.register", &context);
+        daemon.ask("fact.refute", &json!({ "session": format!("s{number}"), "fact": name }));
+    }
+    assert_eq!(
+        refusal(&mut daemon.client(), "fact.refute", &json!({ "session": "s0", "fact": " " })),
+        "-32602"
+    );
+    daemon.stop();
+    fs::remove_dir_all(place.home.join("state/index")).unwrap();
+    let daemon = Daemon::start(&place.home);
+    for (number, name) in names.iter().enumerate() {
+        assert_eq!(cause(&decide(&daemon, &format!("s{number}")), "a"), "refuted", "{name}");
+    }
+}

@@ -196,6 +196,7 @@ impl Engine {
         }
         traced(&batch, || self.absorb(&batch))?;
         self.heed_the_log()?;
+        self.heed_the_journal()?;
         self.land(&batch);
         self.drain_inbox();
         self.launch();
@@ -212,6 +213,15 @@ impl Engine {
             Some(error) => self.begin_epoch(&format!("the decision log could not be synced: {error}")),
             None => Ok(()),
         }
+    }
+
+    /// A journal that failed is begun anew before anybody is let through, so that who waits waits for the looks that
+    /// follow. What cannot be done yet is tried again with the next question, which is then refused.
+    fn heed_the_journal(&mut self) -> Result<(), StorageError> {
+        if self.ledger.failed().is_some() && self.trust_journal().is_err() {
+            return self.check_store();
+        }
+        Ok(())
     }
 
     /// Has the folders looked at that are due, and forgets those that no tree has any more.
@@ -306,9 +316,11 @@ impl Engine {
             let name = self.index.head(session)?.session;
             let mut rows = self.index.rows(session)?;
             rows.retain(|row| ids.contains(row.id.as_str()));
-            if let Err(error) = self.journaled(&settled(name.as_str(), &rows), |_| Ok::<_, Refusal>(())) {
-                // It costs the word of a cause after a restart, and no decision.
-                tracing::warn!(%error, session = %name, "that rows were fresh could not be journaled");
+            for record in settled(name.as_str(), &rows) {
+                if let Err(error) = self.journaled(&record, |_| Ok::<_, Refusal>(())) {
+                    // It costs the word of a cause after a restart, and no decision.
+                    tracing::warn!(%error, session = %name, "that rows were fresh could not be journaled");
+                }
             }
         }
         Ok(())

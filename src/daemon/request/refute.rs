@@ -9,7 +9,8 @@ use crate::daemon::handle::Need;
 use crate::decision;
 use crate::index::view::Listed;
 use crate::protocol::convert;
-use crate::protocol::path::WirePath;
+use crate::protocol::gate::is_blank;
+use crate::protocol::path::Reference;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::request::Refute;
 use crate::session::SessionId;
@@ -24,6 +25,9 @@ use tokio::sync::oneshot;
 pub(super) async fn refute(daemon: &Daemon, ask: Refute, began: Instant) -> Answer {
     let session = convert::session(&ask.session)?;
     let target = match (ask.fact, ask.source) {
+        (Some(fact), None) if is_blank(&fact) => {
+            return Err(Refusal::invalid_params("the fact that failed must not be blank"));
+        }
         (Some(fact), None) => PathBuf::from(strip(&fact)),
         (None, Some(source)) => convert::reference(source)?,
         _ => return Err(Refusal::invalid_params("name the fact or the source that failed, one of them")),
@@ -70,7 +74,7 @@ fn apply(
     }
     let at = clock::now();
     let record =
-        Record::Refuted { session: name.to_string(), target: WirePath(target.clone()), at: at.micros };
+        Record::Refuted { session: name.to_string(), target: Reference(target.clone()), at: at.micros };
     let refuted = engine.journaled(&record, |engine| engine.index.refute(session, &target, at))?;
     engine.index.storage_mut().flush()?;
     let (ids, changed) = refuted.map(|refuted| (refuted.ids, refuted.changed)).unwrap_or_default();

@@ -136,7 +136,9 @@ fn finish(
     }
     let rows = engine.index.rows_of(session, &begun.told)?;
     let head = engine.index.head(session)?;
-    engine.journaled(&settled(head.session.as_str(), &rows), |_| Ok::<_, Refusal>(()))?;
+    for record in settled(head.session.as_str(), &rows) {
+        engine.journaled(&record, |_| Ok::<_, Refusal>(()))?;
+    }
     engine.index.storage_mut().flush()?;
     let lines = engine.index.lines_of(session, &rows)?;
     engine.push_changes(&restored(begun, &lines), clock::now())?;

@@ -7,6 +7,7 @@ use crate::index::row::SessionNo;
 use crate::index::storage::{Memory, StorageError, StoredHead, Summary};
 use crate::index::view::{Line, Listed};
 use crate::index::{Check, Index, Looked, Settled};
+use crate::protocol::path::Reference;
 use crate::session::context::Seen;
 use crate::session::digest::Algorithm;
 use crate::session::moment::Moment;
@@ -129,6 +130,9 @@ fn belief(rng: &mut Rng, name: &str, id: String) -> Value {
     belief
 }
 
+/// A fact's id may be anything.
+const FACTS: [&str; 3] = ["f0", "f\u{0}1", ""];
+
 const IDS: [&str; 5] = ["r0", "r1", "a", "b", "c/d"];
 
 fn told(rng: &mut Rng, session: &str) -> Value {
@@ -143,12 +147,12 @@ fn told(rng: &mut Rng, session: &str) -> Value {
             invariants.push(belief(rng, "name", format!("n{number}")));
         }
     }
-    for number in 0..2 {
+    for (number, id) in FACTS.iter().enumerate() {
         if rng.u8(..3) == 0 {
             let sources: Vec<Value> = (0..rng.u8(1..3))
                 .map(|_| if rng.bool() { path(rng) } else { json!(pick(rng, &IDS)) })
                 .collect();
-            facts.push(json!({ "id": format!("f{number}"), "statement": format!("it is {number}"), "sources": sources }));
+            facts.push(json!({ "id": id, "statement": format!("it is {number}"), "sources": sources }));
         }
     }
     let mut told = json!({ "session": session, "root": "/w", "results": results, "invariants": invariants,
@@ -188,8 +192,12 @@ fn record(rng: &mut Rng, at: i64) -> Record {
         10..13 => settled(rng, &session),
         13..15 => Record::Acknowledged { session, path: path(rng), digest: digest(rng), at },
         15..18 => {
-            let id = json!(pick(rng, &["r0", "r1", "n0", "f0", "f1"]));
-            let target = if rng.bool() { path(rng) } else { serde_json::from_value(id).unwrap() };
+            let id = *pick(rng, &["r0", "r1", "n0", FACTS[0], FACTS[1], FACTS[2]]);
+            let target = if rng.bool() {
+                serde_json::from_value(json!(path(rng))).unwrap()
+            } else {
+                Reference(id.into())
+            };
             Record::Refuted { session, target, at }
         }
         18 => Record::Dropped { session },
