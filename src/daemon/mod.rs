@@ -191,9 +191,12 @@ pub fn run_and_tell(
         .enable_all()
         .build()
         .map_err(|source| Fatal::Start { what: "the runtime", source })?;
+    let claim = start.folders.claim()?;
     let ended = runtime.block_on(live(start, activated, stop, signals, on_level, serving));
     // What hangs on a disk is not waited for: the bound of the drain has passed.
     runtime.shutdown_timeout(ENGINE_GRACE);
+    // Not before: threads that still write belong to this daemon.
+    drop(claim);
     ended
 }
 
@@ -206,7 +209,6 @@ async fn live(
     serving: impl FnOnce(),
 ) -> Result<(), Fatal> {
     let Start { config, config_file, folders } = start;
-    let held = folders.claim()?;
     let wake = Arc::new(Notify::new());
     let deaths = Deaths::new(&wake);
     let died = deaths.listener();
@@ -276,7 +278,6 @@ async fn live(
     daemon.systemd.stopping();
     post.leave();
     daemon.folders.remove_pid();
-    drop(held);
     ended
 }
 

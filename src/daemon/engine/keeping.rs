@@ -215,8 +215,15 @@ async fn made_again(
         let Some(tried) = refusing(parts, &mut vigil, trying).await else { return Ok(None) };
         match tried {
             Ok(Ok((opened, epoch))) => {
-                let world = vigil.end().map_or_else(|| making.open_eyes(), Ok)?;
-                return Ok(Some(making.made(opened, world, epoch, why)));
+                match std::mem::take(&mut vigil).end().map_or_else(|| making.open_eyes(), Ok) {
+                    Ok(world) => return Ok(Some(making.made(opened, world, epoch, why))),
+                    Err(error) => {
+                        tracing::error!(%error, "nothing can be seen; tried again");
+                        down.say(&error);
+                        let dropped = tokio::task::spawn_blocking(move || drop(opened));
+                        let Some(_) = refusing(parts, &mut vigil, dropped).await else { return Ok(None) };
+                    }
+                }
             }
             Ok(Err(error)) if error.ends_the_process() => return Err(error.into()),
             Ok(Err(error)) => {
