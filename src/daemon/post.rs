@@ -1,8 +1,9 @@
 //! The socket's post: whether clients who go where the socket should be still find the one that we serve.
 //!
 //! Promise: a socket that is removed, renamed or replaced is bound anew at once, for nobody but the holder of the folder's
-//! lock has a right to that place. When the folder itself is another one, the lock and the cookies are gone with the old
-//! one: the process ends and says so, and its next start makes all of them again. At the end a socket that is not ours stays.
+//! lock has a right to that place. Where that fails it is said once, and tried again until it works. When the folder
+//! itself is another one, the lock and the cookies are gone with the old one: the process ends and says so, and its next
+//! start makes all of them again. At the end a socket that is not ours stays.
 //!
 //! The kernel tells of it, so nothing wakes up as long as nothing happens. Where it cannot (no inotify instance is left)
 //! that is said once, and tried again every minute. A socket that systemd holds can be put back by nobody but systemd: that
@@ -12,10 +13,10 @@ use super::{Fatal, Folders, server};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use tokio::net::UnixListener;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 
@@ -31,6 +32,9 @@ type Inode = (u64, u64);
 
 /// How long a socket that was bound anew is left alone: somebody who takes it again and again must not keep us busy.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Between two tries to bind the socket anew.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// Between two tries to have the kernel tell.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -58,7 +62,7 @@ impl Post {
         let folder = self.socket.parent().unwrap_or(&self.folders.runtime);
         let events = post_sentry(folder).await;
         loop {
-            match self.put_back() {
+            match self.put_back_at_last().await {
                 Ok(None) => {}
                 Ok(Some(listener)) => {
                     tracing::error!(socket = %self.socket.display(), "the socket was taken away; bound anew");
@@ -74,15 +78,31 @@ impl Post {
         }
     }
 
+    /// Tries until the socket stands where it should, or its folder is another one.
+    async fn put_back_at_last(&self) -> Result<Option<UnixListener>, Fatal> {
+        let mut said = false;
+        loop {
+            if self.socket.parent().and_then(inode) != self.folder {
+                return Err(self.fatal(io::Error::other("its folder was replaced; start again")));
+            }
+            match self.put_back() {
+                Ok(bound) => return Ok(bound),
+                Err(error) if !said => {
+                    tracing::error!(%error, "the socket was taken away and cannot be bound anew; tried again");
+                    said = true;
+                }
+                Err(_) => {}
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    fn fatal(&self, source: io::Error) -> Fatal {
+        Fatal::Socket { path: self.socket.clone(), source }
+    }
+
     /// Binds the socket where it does not stand any more.
     fn put_back(&self) -> Result<Option<UnixListener>, Fatal> {
-        let moved = || Fatal::Socket {
-            path: self.socket.clone(),
-            source: io::Error::other("its folder was replaced; start again"),
-        };
-        if self.socket.parent().and_then(inode) != self.folder {
-            return Err(moved());
-        }
         let Some(bound) = &self.bound else {
             if inode(&self.socket).is_none() {
                 let socket = self.socket.display();
@@ -94,6 +114,8 @@ impl Post {
             return Ok(None);
         }
         let listener = server::bind(&self.folders)?;
+        // Before it counts as ours: one that cannot be served is bound again.
+        let listener = UnixListener::from_std(listener).map_err(|error| self.fatal(error))?;
         *bound.lock().unwrap_or_else(PoisonError::into_inner) = inode(&self.socket);
         Ok(Some(listener))
     }

@@ -8,9 +8,11 @@ use super::{Command, Daemon, Fatal, Folders};
 use crate::protocol::answer::refusal_line;
 use crate::protocol::refusal::Refusal;
 use crate::world::dart::fault;
-use rustix::fs::Mode;
+use rustix::fs::{CWD, Mode, RenameFlags};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::os::unix::net::UnixListener as StdListener;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -28,6 +30,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 const CALM: Duration = Duration::from_secs(1);
 /// Connections beyond the bound that are told so at the same time.
 const REFUSED_AT_ONCE: usize = 8;
+/// Folders that are renamed out of the socket's way. Whoever makes more has to remove them.
+const ASIDES_MAX: u32 = 16;
 
 /// Binds the socket, mode 0600 from its first moment. The state is claimed already, so whatever lies there is a leftover.
 pub(super) fn bind(folders: &Folders) -> Result<StdListener, Fatal> {
@@ -37,7 +41,9 @@ pub(super) fn bind(folders: &Folders) -> Result<StdListener, Fatal> {
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         rustix::fs::fchmod(&socket, Mode::from(0o600))?;
         match rustix::fs::unlink(path) {
-            Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+            Ok(()) | Err(Errno::NOENT) => {}
+            // Where it stays, its being a folder says more than why it could not be renamed.
+            Err(Errno::ISDIR) => set_aside(path).map_err(|_| Errno::ISDIR)?,
             Err(error) => return Err(error),
         }
         rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
@@ -47,12 +53,30 @@ pub(super) fn bind(folders: &Folders) -> Result<StdListener, Fatal> {
     bound().map_err(|error| Fatal::Socket { path: path.clone(), source: error.into() })
 }
 
+/// Renames the folder that stands at the socket's name. It may hold something, so it is not removed.
+fn set_aside(path: &Path) -> rustix::io::Result<()> {
+    for number in 1..=ASIDES_MAX {
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(format!(".aside-{number}"));
+        match rustix::fs::renameat_with(CWD, path, CWD, &aside, RenameFlags::NOREPLACE) {
+            Ok(()) => {
+                let aside = aside.display();
+                tracing::error!(%aside, "a folder stood in the socket's place; it was renamed");
+                return Ok(());
+            }
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Errno::EXIST)
+}
+
 /// Accepts until told to stop, then waits for the connections to finish what they have begun. A listener that comes later
 /// takes the place of the one before it.
 pub(super) async fn serve(
     daemon: Arc<Daemon>,
     listener: StdListener,
-    mut later: mpsc::Receiver<StdListener>,
+    mut later: mpsc::Receiver<UnixListener>,
     mut stop: watch::Receiver<Command>,
 ) {
     let dart = daemon.died.dart("server");
@@ -73,10 +97,7 @@ pub(super) async fn serve(
             biased;
             _ = stop.wait_for(|command| *command == Command::Stop) => break,
             Some(later) = later.recv() => {
-                match UnixListener::from_std(later) {
-                    Ok(later) => hall.let_in_queued(std::mem::replace(&mut listener, later)),
-                    Err(error) => tracing::error!(%error, "the socket that was bound anew cannot be served"),
-                }
+                hall.let_in_queued(std::mem::replace(&mut listener, later));
                 continue;
             }
             accepted = accept(&listener, &hall.refusals, &mut trouble) => accepted,

@@ -4,7 +4,9 @@ use super::serve::{Kept, Serving, refused_by, state};
 use super::{program, staled};
 use crate::daemon::skipped;
 use crate::harness::{Place, ask, file, wait_until};
+use rustix::fs::{CWD, RenameFlags};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use serde_json::{Value, json};
 use staled::client::Client;
 use std::fs;
@@ -178,6 +180,63 @@ fn a_socket_that_is_taken_away_is_bound_anew() {
     daemon.signal(rustix::process::Signal::TERM);
     assert_eq!(daemon.ends(), 0);
     assert!(!daemon.socket.exists());
+}
+
+/// In one step: a daemon that sees that its socket is gone would be there first.
+fn put_folder(daemon: &Serving) {
+    let made = daemon.socket.with_extension("made");
+    fs::create_dir(&made).expect("ours");
+    rustix::fs::renameat_with(CWD, &made, CWD, &daemon.socket, RenameFlags::EXCHANGE).expect("ours");
+    fs::remove_file(&made).expect("ours");
+}
+
+const TRIED_AGAIN: &str = "cannot be bound anew; tried again";
+
+#[test]
+fn a_folder_in_the_place_of_the_socket_is_set_aside() {
+    let place = Place::new();
+    let mut daemon = Serving::start(&place, &[]);
+    let aside = |number: u32| state(&place).join(format!("run/staled.sock.aside-{number}"));
+    for number in 1..=16 {
+        put_folder(&daemon);
+        wait_until("it is set aside", || answers(&daemon) && aside(number).is_dir());
+    }
+    assert!(!daemon.said().contains(TRIED_AGAIN), "{}", daemon.said());
+
+    // There is no name left, until somebody removes the folder.
+    put_folder(&daemon);
+    wait_until("it is said", || daemon.said().contains(TRIED_AGAIN));
+    std::thread::sleep(Duration::from_millis(2500));
+    assert_eq!(daemon.said().matches(TRIED_AGAIN).count(), 1, "{}", daemon.said());
+    assert!(daemon.said().contains("Is a directory"), "{}", daemon.said());
+    fs::remove_dir(&daemon.socket).expect("ours");
+    wait_until("it is bound anew", || answers(&daemon));
+
+    daemon.signal(rustix::process::Signal::TERM);
+    assert_eq!(daemon.ends(), 0);
+    fs::remove_dir(aside(7)).expect("ours");
+    fs::create_dir(&daemon.socket).expect("ours");
+    fs::write(daemon.socket.join("kept"), "").expect("a file");
+    let daemon = Serving::start(&place, &[]);
+    assert!(answers(&daemon) && aside(7).join("kept").exists());
+}
+
+#[test]
+fn a_socket_that_is_taken_away_while_no_descriptor_is_left_is_bound_anew_later() {
+    let place = Place::new();
+    let daemon = Serving::start(&place, &[]);
+    wait_until("it has opened what it needs", || daemon.said().contains("every watch is armed"));
+    let limit = |current| {
+        let new = Rlimit { current: Some(current), ..getrlimit(Resource::Nofile) };
+        prlimit(Some(daemon.pid()), Resource::Nofile, new).expect("ours").current
+    };
+    let usual = limit(0);
+    fs::remove_file(&daemon.socket).expect("ours");
+    wait_until("it is said", || daemon.said().contains(TRIED_AGAIN));
+    assert!(daemon.said().contains("Too many open files"), "{}", daemon.said());
+    limit(usual.unwrap_or(1024));
+    wait_until("it is bound anew", || answers(&daemon));
+    assert_eq!(daemon.said().matches(TRIED_AGAIN).count(), 1, "{}", daemon.said());
 }
 
 #[test]
