@@ -20,6 +20,9 @@ pub enum CompactError {
     /// What is left of them cannot be told.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// There is no need any more.
+    #[error("the store is being closed")]
+    Stopped,
 }
 
 /// Puts a snapshot in place of what closed segments hold; they are still to be removed. Blocks, and belongs on a thread
@@ -33,14 +36,14 @@ fn left_of(closed: &Closed, stop: &AtomicBool) -> Result<Vec<Vec<u8>>, CompactEr
     let mut index = Index::open(Memory::default(), "")?;
     closed.read(&mut |piece| {
         if stop.load(Ordering::Relaxed) {
-            return Err("the store is being closed".into());
+            return Err(Box::new(CompactError::Stopped));
         }
         Ok(tell(&mut index, piece)?)
     })?;
     let mut payloads = Vec::new();
     kept::of(&index, &mut |record| {
         payloads.push(record.to_bytes());
-        Ok::<_, StorageError>(())
+        if stop.load(Ordering::Relaxed) { Err(CompactError::Stopped) } else { Ok(()) }
     })?;
     Ok(payloads)
 }
