@@ -3,7 +3,7 @@
 use super::serve::{Kept, Serving, refused_by, state};
 use super::{program, staled};
 use crate::daemon::skipped;
-use crate::harness::{Place, ask, file, wait_until};
+use crate::harness::{Place, ask, file, refusal, wait_until};
 use rustix::fs::{CWD, RenameFlags};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
@@ -68,6 +68,65 @@ fn descriptors_that_are_sent_along_are_not_kept() {
     assert!(with_them <= before + streams.len(), "{with_them} descriptors, {before} before");
     drop(streams);
     wait_until("the connections are closed", || descriptors(&daemon) <= before);
+}
+
+/// A daemon with that many sessions, `s0` and on, a client of it, and how many descriptors it has.
+fn with_sessions(place: &Place, sessions: usize) -> (Serving, Client, usize) {
+    place.write("a", "1");
+    let daemon = open_daemon(place, "");
+    let mut client = Client::connect(&daemon.socket).expect("it serves");
+    for number in 0..sessions {
+        let name = format!("s{number}");
+        let context = json!({ "session": name, "root": place.root, "results": [file("a", "1")] });
+        ask(&mut client, "context.register", &context);
+    }
+    let before = descriptors(&daemon);
+    (daemon, client, before)
+}
+
+fn held(session: usize, pid: u32) -> Value {
+    json!({ "session": format!("s{session}"), "holder": { "pid": pid } })
+}
+
+#[test]
+fn a_holder_costs_one_descriptor_until_its_sessions_end() {
+    const SESSIONS: usize = 50;
+    let place = Place::new();
+    let (daemon, mut client, before) = with_sessions(&place, SESSIONS);
+    let own = std::process::id();
+    for unknown in SESSIONS..1_200 {
+        assert_eq!(refusal(&mut client, "decide", &held(unknown, own)), "no_session_context");
+    }
+    assert_eq!(descriptors(&daemon), before, "for sessions that nobody knows");
+    for session in 0..SESSIONS {
+        assert_eq!(ask(&mut client, "decide", &held(session, own))["held_by"], Value::Null);
+    }
+    assert_eq!(descriptors(&daemon), before + 1, "for all of them together");
+    for session in 0..SESSIONS {
+        assert_eq!(descriptors(&daemon), before + 1, "{session} are dropped");
+        ask(&mut client, "context.drop", &json!({ "session": format!("s{session}") }));
+    }
+    assert_eq!(descriptors(&daemon), before, "when all are dropped");
+    // A name that begins again has no holder yet.
+    let context = json!({ "session": "s0", "root": place.root, "results": [file("a", "1")] });
+    ask(&mut client, "context.register", &context);
+    let report = ask(&mut client, "decide", &json!({ "session": "s0" }));
+    assert_eq!(report["held_by"], Value::Null);
+}
+
+#[test]
+fn dead_holders_of_sessions_that_nobody_asks_about_do_not_pile_up() {
+    const SESSIONS: usize = 150;
+    let place = Place::new();
+    let (daemon, mut client, before) = with_sessions(&place, SESSIONS);
+    for session in 0..SESSIONS {
+        let mut holder = Command::new("sleep").arg("600").spawn().expect("a process");
+        ask(&mut client, "decide", &held(session, holder.id()));
+        holder.kill().expect("it runs");
+        holder.wait().expect("it ends");
+        let more = descriptors(&daemon).saturating_sub(before);
+        assert!(more <= 40, "{more} descriptors after {session} dead holders");
+    }
 }
 
 #[test]

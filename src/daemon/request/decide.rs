@@ -32,7 +32,6 @@ pub(super) async fn decide(daemon: &Daemon, ask: Decide, began: Instant) -> Answ
         return Err(Refusal::invalid_params("this version has no memory; ask again without it"));
     }
     let session = convert::session(&ask.session)?;
-    let held_by = daemon.holders.other(session.as_str(), ask.holder.map(|holder| holder.pid));
     let goal = ask.goal.map(convert::goal).transpose()?;
     let deadline = daemon.config().deadline(ask.deadline_ms);
     if daemon.config().verify.paranoid {
@@ -47,6 +46,8 @@ pub(super) async fn decide(daemon: &Daemon, ask: Decide, began: Instant) -> Answ
         let why = "this version plans forks and does not provision them; ask again without provision";
         return Err(Refusal::application("fork_unavailable", why));
     }
+    // Only now is it known that there is a session to hold.
+    let held_by = daemon.holders.other(session.as_str(), ask.holder.map(|holder| holder.pid));
     say(daemon, &view, &decision, Beside { supersedes: None, refuted: None, held_by }, began).await
 }
 

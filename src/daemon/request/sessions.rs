@@ -103,8 +103,10 @@ pub(super) async fn drop_session(daemon: &Daemon, ask: OfSession) -> Answer {
     let name = convert::session(&ask.session)?;
     // Behind a barrier like a registration, so that the two keep the order in which one connection sent them.
     let deadline = Instant::now() + daemon.config().deadline(None);
-    let dropped = daemon.engine.when(Need::Barrier, deadline, move |engine, _| end(engine, &name));
+    let ending = name.clone();
+    let dropped = daemon.engine.when(Need::Barrier, deadline, move |engine, _| end(engine, &ending));
     let (answer, synced) = dropped.await??;
+    daemon.holders.forget(name.as_str());
     on_disk(synced).await?;
     Ok(answer)
 }
