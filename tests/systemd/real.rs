@@ -50,6 +50,7 @@ fn boot() -> Option<PathBuf> {
         (Path::new("/lib/systemd/systemd").is_file(), "there is no systemd"),
         (is_there("systemd-analyze"), "there is no systemd-analyze"),
         (is_there("unshare") && is_there("setpriv"), "util-linux is not whole"),
+        (is_there("ip"), "there is no ip"),
     ];
     match lacks.iter().find(|(there, _)| !there) {
         Some((_, why)) => {
