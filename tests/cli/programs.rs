@@ -2,8 +2,8 @@
 
 use super::serve::Serving;
 use super::{git, program, staled};
-use crate::daemon::{skipped, write_each};
-use crate::harness::{Place, wait_until};
+use crate::daemon::write_each;
+use crate::harness::{Place, skipped, wait_until};
 use serde_json::{Value, json};
 use staled::client::Client;
 use std::os::unix::fs::PermissionsExt;

@@ -1,8 +1,8 @@
 //! The real daemon, killed inside a compaction or slowed down in it: nothing that was answered is lost, and nobody waits.
 
 use super::points::{Answered, BUSY, assert_kept};
-use super::traced::{Traced, say};
-use crate::harness::{Daemon, Place, ask, file, wait_until};
+use super::traced::Traced;
+use crate::harness::{Daemon, Place, ask, file, say, wait_until};
 use serde_json::{Value, json};
 use staled::client::Client;
 use staled::config::Config;

@@ -1,8 +1,8 @@
 //! A decision log on a disk that fails to sync, or takes its time: nothing is answered that is not logged, what was
 //! answered stands, and whoever needs no sync is not held up.
 
-use super::traced::{Traced, say};
-use crate::harness::{PATIENCE, Place, file, wait_until};
+use super::traced::Traced;
+use crate::harness::{PATIENCE, Place, file, say, wait_until};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 use staled::client::{Client, ClientError};

@@ -3,8 +3,8 @@
 //! `STALED_POINTS` is the number of crash points, 60 unless it says otherwise; they are spread over the whole life of a
 //! daemon, from its first write to the last of its shutdown.
 
-use super::traced::{Traced, say};
-use crate::harness::{Daemon, Place, ask, digest, file, wait_until};
+use super::traced::Traced;
+use crate::harness::{Daemon, Place, ask, digest, file, say, wait_until};
 use serde_json::{Value, json};
 use staled::client::{Client, ClientError};
 use staled::daemon::Folders;

@@ -1,6 +1,6 @@
 //! The real program under strace, which makes the system calls of our choice fail, linger, or end it.
 
-use crate::harness::{PATIENCE, Place};
+use crate::harness::{PATIENCE, Place, say};
 use rustix::process::{Pid, Signal, kill_process};
 use staled::client::Client;
 use staled::daemon::Folders;
@@ -91,9 +91,4 @@ impl Drop for Traced {
         let _ = self.strace.kill();
         let _ = self.strace.wait();
     }
-}
-
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-pub(super) fn say(text: &str) {
-    eprintln!("{text}");
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use staled::client::{Client, ClientError};
 use staled::config::Config;
 use staled::daemon::{self, Command, Fatal, Folders, Start};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -144,6 +145,17 @@ impl Place {
         std::fs::create_dir_all(path.parent().expect("a file has a folder")).expect("folders");
         std::fs::write(path, content).expect("a file");
     }
+}
+
+/// Says it to whoever runs the tests, in one piece. What a test prints by a macro is shown only if it fails.
+pub(crate) fn say(text: &str) {
+    // Nobody may be listening.
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
+/// Says that a case was left out, and why.
+pub(crate) fn skipped(why: &str) {
+    say(&format!("skipped: {why}"));
 }
 
 /// The digest of a text, as the wire writes it.

@@ -1,8 +1,8 @@
 //! Limits of the kernel: what is beyond them is unknown and says which limit, what is within is not touched by it, and
 //! everything comes back by itself when there is room.
 
-use crate::daemon::{cause, skipped};
-use crate::harness::{Place, ask, file, wait_until};
+use crate::daemon::cause;
+use crate::harness::{Place, ask, file, skipped, wait_until};
 use serde_json::{Value, json};
 use staled::client::Client;
 use std::io::Write;

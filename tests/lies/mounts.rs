@@ -1,8 +1,8 @@
 //! The same deeds on every filesystem that is believed, and mounts that come and go without an event.
 
 use super::Writer;
-use crate::daemon::{cause, decide_at_once as decide, register, skipped};
-use crate::harness::{Daemon, Place, file};
+use crate::daemon::{cause, decide_at_once as decide, register};
+use crate::harness::{Daemon, Place, file, skipped};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Filesystems that report nothing: never fresh by silence, and, where it is asked for, looked at for each question.
 
-use crate::daemon::{cause, decide, register, skipped};
-use crate::harness::{Daemon, Place, file};
+use crate::daemon::{cause, decide, register};
+use crate::harness::{Daemon, Place, file, skipped};
 use serde_json::{Value, json};
 use staled::config::{Config, Unwatchable};
 use std::fs;

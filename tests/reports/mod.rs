@@ -10,8 +10,8 @@ mod heads;
 mod limits;
 mod watching;
 
-use crate::daemon::{cause, decide, register, skipped};
-use crate::harness::{Daemon, Place, file};
+use crate::daemon::{cause, decide, register};
+use crate::harness::{Daemon, Place, file, skipped};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

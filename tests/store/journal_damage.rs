@@ -4,7 +4,8 @@
 //! The number of trials is `STALED_TRIALS`, 60 unless it says otherwise.
 
 use super::index_damage::{Files, fill, read, told, write_back};
-use super::{hurt, open, say};
+use super::{hurt, open};
+use crate::harness::say;
 use crate::harness::{Daemon, Place, file, wait_until};
 use serde_json::{Value, json};
 use staled::client::ClientError;

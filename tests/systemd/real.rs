@@ -1,7 +1,8 @@
 //! The template under a real systemd, PID 1 of its own namespaces on an overlay of this machine, and the user unit under
 //! a real user manager in there: nothing of it stays.
 
-use super::{is_there, skipped};
+use super::is_there;
+use crate::harness::skipped;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
