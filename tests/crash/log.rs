@@ -95,7 +95,7 @@ impl Scene {
     }
 }
 
-fn receipt(report: &Value) -> Receipt {
+pub(super) fn receipt(report: &Value) -> Receipt {
     let receipt = &report["receipt"];
     let (seq, hash) = (receipt["seq"].as_u64().expect("a seq"), receipt["hash"].as_str().expect("a hash"));
     format!("{seq}:{hash}").parse().expect("a receipt")

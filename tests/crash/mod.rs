@@ -5,6 +5,7 @@ mod compaction;
 mod index;
 mod log;
 mod points;
+mod rotation;
 mod traced;
 
 use crate::harness::{PATIENCE, Place, digest, wait_until};

@@ -6,6 +6,7 @@ use staled::config::Config;
 use staled::daemon::{self, Command, Fatal, Folders, Start};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -156,6 +157,17 @@ pub(crate) fn say(text: &str) {
 /// Says that a case was left out, and why.
 pub(crate) fn skipped(why: &str) {
     say(&format!("skipped: {why}"));
+}
+
+/// Whether strace is there and may trace; where not, that is said.
+pub(crate) fn can_trace() -> bool {
+    let mut tried = std::process::Command::new("strace");
+    tried.args(["-f", "-o", "/dev/null", "true"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let traced = tried.status().is_ok_and(|status| status.success());
+    if !traced {
+        skipped("strace is missing, or may not trace here");
+    }
+    traced
 }
 
 /// The digest of a text, as the wire writes it.
