@@ -63,6 +63,23 @@ impl Marks {
         must
     }
 
+    /// Gives up every inode that may be watched under a path, if another than the one that stands there now is among them.
+    /// Then the caller takes that watch away: notify remembers one for a path, and of an earlier one the kernel would go on
+    /// reporting for as long as its inode lives.
+    pub(in crate::world) fn give_up_earlier(&mut self, path: &Path, now: Spot) -> bool {
+        let key = name_of(path);
+        let Some(armed) = self.armed.get_mut(key) else { return false };
+        if armed.inodes.iter().all(|held| Some(*held) == now.inode) {
+            return false;
+        }
+        for inode in std::mem::take(&mut armed.inodes) {
+            self.forget_name(inode, key);
+            // Whichever of them notify holds: its other names lose the watch with it.
+            self.lose(inode);
+        }
+        true
+    }
+
     /// The kernel was asked: `before` and `after` are what stood at the path around the asking. `Err` when
     /// it is not certain which of them is heard; the path counts as not armed then.
     pub(in crate::world) fn end_arming(
