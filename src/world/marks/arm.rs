@@ -76,6 +76,7 @@ impl Marks {
         }
         armed.inodes.clear();
         self.forget_name(earlier, key);
+        self.taken += 1;
         true
     }
 
@@ -165,6 +166,7 @@ impl Marks {
             self.forget_name(inode, key);
             self.lose(inode);
         }
+        self.taken += 1;
         true
     }
 }
