@@ -75,6 +75,7 @@ impl Home {
             .env("XDG_STATE_HOME", &self.state)
             .env("XDG_CONFIG_HOME", &self.state)
             .env("NO_COLOR", "1")
+            .env("STALED_JOURNAL_SOCKET", "/nowhere/journal")
             .env_remove("STALED_SOCKET")
             .env_remove("RUNTIME_DIRECTORY")
             .env_remove("STATE_DIRECTORY");
