@@ -64,9 +64,12 @@ see kept 0 "$(decided)"
 
 # Another user does not get in.
 see nobody-else-gets-in 2 "$(setpriv --reuid=4243 --regid=4243 --clear-groups env -i PATH=$PATH STALED_SOCKET=$socket staled status >/dev/null 2>&1; echo $?)"
-see doctor-is-content "" "$(as_dev staled doctor | grep -E '^!!  (socket|unit|landlock|journal|index|log)')"
 
 until_so ready-for-reload says "every watch is armed"
+# What the machine is given is not the unit's doing, all the rest is: two units and one root are two lines and one.
+as_dev staled doctor | grep -vE '^..  (kernel|max_|open files|space)' > /tmp/doctor
+see doctor-is-content "" "$(grep -v '^ok  ' /tmp/doctor)"
+see doctor-has-looked 13 "$(grep -c '^ok  ' /tmp/doctor)"
 as_dev mkdir -p /home/dev/.config/staled
 as_dev sh -c 'printf "[log]\nsync = \"always\"\n" > /home/dev/.config/staled/config.toml'
 user reload staled.service
