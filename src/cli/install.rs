@@ -202,9 +202,10 @@ fn print(planned: &[Planned], shell: &mut Shell) -> Done {
 
 /// The drop-in lets the daemon write to its state, which must be there before there is a daemon.
 fn own_state() -> Result<(), Stop> {
-    let Some(home) = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from) else {
-        return Ok(());
-    };
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let home = home.ok_or_else(|| {
+        Stop::failed("the namespaces let the daemon write below its home only, and there is none: set HOME")
+    })?;
     let state = home.join(".local/state/staled");
     fs::DirBuilder::new()
         .recursive(true)

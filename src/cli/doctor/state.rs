@@ -2,11 +2,16 @@
 
 use super::answers::Asked;
 use super::{Finding, Places, bytes};
-use crate::cli::words::text;
+use crate::cli::words::{quoted, text};
 use crate::store::bytes_below;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often, and how long apart, the end of a log is looked at before it is called torn.
+const LOOKS: usize = 5;
+const PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) fn check(places: &Places, asked: &Asked) -> Vec<Finding> {
     let state = &places.folders.state;
@@ -26,7 +31,7 @@ fn decision_log(path: &Path, asked: &Asked) -> Finding {
         Ok(status) => format!(", sync {}", text(status, "log_sync")),
         Err(_) => String::new(),
     };
-    match ends_whole(path) {
+    match end_of(path, || std::thread::sleep(PAUSE)) {
         Ok((len, true)) => Finding::well(NAME, format!("{shown}, {}, ends whole{synced}", bytes(len))),
         Ok((len, false)) => Finding::wrong(
             NAME,
@@ -42,8 +47,21 @@ fn decision_log(path: &Path, asked: &Asked) -> Finding {
     }
 }
 
-/// The length of a file, and whether it is empty or ends with a line feed. A line is written by one call, so a reader
-/// never meets half of one that is on its way.
+/// The length of a file, and whether it ends whole. A long line that is on its way may be seen half written, so one
+/// that is not whole is looked at again.
+pub(super) fn end_of(path: &Path, mut pause: impl FnMut()) -> std::io::Result<(u64, bool)> {
+    let mut end = ends_whole(path)?;
+    for _ in 1..LOOKS {
+        if end.1 {
+            break;
+        }
+        pause();
+        end = ends_whole(path)?;
+    }
+    Ok(end)
+}
+
+/// The length of a file, and whether it is empty or ends with a line feed.
 fn ends_whole(path: &Path) -> std::io::Result<(u64, bool)> {
     let mut file = File::open(path)?;
     let len = file.metadata()?.len();
@@ -83,12 +101,20 @@ fn leftovers(state: &Path) -> Vec<Finding> {
     }
     let told = left.iter().map(|path| {
         let found = format!("{} was set aside, {}", path.display(), bytes(bytes_below(path)));
-        Finding::wrong(NAME, found, format!("`rm -r '{}'` when nobody wants to look", path.display()))
+        if is_an_index(path) {
+            // Nothing is lost with it, and it is not kept for ever.
+            return Finding::well(NAME, format!("{found}; another was made from the journal"));
+        }
+        Finding::wrong(NAME, found, format!("`rm -r {}` when nobody wants to look", quoted(path)))
     });
     told.collect()
 }
 
 fn is_left_over(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.starts_with("index.aside-") || name.contains(".torn-") || name.contains(".damaged")
+    is_an_index(path) || name.contains(".torn-") || name.contains(".damaged")
+}
+
+fn is_an_index(path: &Path) -> bool {
+    path.file_name().unwrap_or_default().to_string_lossy().starts_with("index.aside-")
 }

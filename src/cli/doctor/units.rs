@@ -1,6 +1,7 @@
 //! Which units of systemd start us, by the files that are there. None is well: a daemon needs no systemd.
 
 use super::{Finding, Places};
+use crate::cli::words::quoted;
 use std::path::{Path, PathBuf};
 
 /// Where systemd looks for units of the machine and of a user.
@@ -35,7 +36,7 @@ pub(super) fn check(places: &Places) -> Vec<Finding> {
             Err(error) => Finding::wrong(
                 NAME,
                 format!("{} cannot be read: {error}", unit.display()),
-                format!("`rm {}`, or install it anew", unit.display()),
+                format!("`rm {}`, or install it anew", quoted(unit)),
             ),
         })
         .collect()
