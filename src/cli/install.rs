@@ -4,6 +4,7 @@
 //! first file is written everything has been looked at.
 
 use super::shell::{Done, Shell, Stop};
+use crate::config::config_home;
 use rustix::process::geteuid;
 use serde_json::json;
 use std::fs;
@@ -142,10 +143,8 @@ fn plan(args: &SystemdArgs) -> Result<Vec<Planned>, Stop> {
 }
 
 fn user_folder() -> Result<PathBuf, Stop> {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let config = variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|home| home.join(".config")));
-    let config =
-        config.ok_or_else(|| Stop::failed("nowhere to put the units: set XDG_CONFIG_HOME, or HOME"))?;
+    let config = config_home()
+        .ok_or_else(|| Stop::failed("nowhere to put the units: set XDG_CONFIG_HOME, or HOME"))?;
     Ok(config.join("systemd/user"))
 }
 

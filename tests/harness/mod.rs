@@ -179,3 +179,10 @@ pub(crate) fn digest(content: &str) -> String {
 pub(crate) fn file(path: &str, content: &str) -> Value {
     json!({ "id": path, "source": { "kind": "file", "path": path }, "digest": digest(content) })
 }
+
+/// The same, but not critical: only of such a file is a stat believed after a restart.
+pub(crate) fn lax(path: &str, content: &str) -> Value {
+    let mut result = file(path, content);
+    result["critical"] = json!(false);
+    result
+}

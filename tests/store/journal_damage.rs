@@ -6,7 +6,7 @@
 use super::index_damage::{Files, fill, read, told, write_back};
 use super::{hurt, open};
 use crate::harness::say;
-use crate::harness::{Daemon, Place, file, wait_until};
+use crate::harness::{Daemon, Place, file, lax, wait_until};
 use serde_json::{Value, json};
 use staled::client::ClientError;
 use staled::config::Config;
@@ -229,11 +229,9 @@ fn damage_again_and_again(place: &Place, stands: &dyn Fn(&Path, &mut fastrand::R
 fn a_session_in_doubt_is_not_resumed_because_what_is_left_of_it_is_not_critical() {
     let place = Place::new();
     ["a", "b"].iter().for_each(|name| place.write(name, "1"));
-    let mut loose = file("a", "1");
-    loose["critical"] = false.into();
     let volatile = json!([{ "id": "v", "source": { "kind": "volatile", "what": "clock" } }]);
     let daemon = Daemon::start(&place.home);
-    for (session, results) in [("s", json!([loose])), ("v", volatile)] {
+    for (session, results) in [("s", json!([lax("a", "1")])), ("v", volatile)] {
         daemon
             .ask("context.register", &json!({ "session": session, "root": place.root, "results": results }));
         assert_eq!(daemon.ask("decide", &json!({ "session": session }))["transition"], "resume");

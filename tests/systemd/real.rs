@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
+const COMMON: &str = include_str!("common.sh");
 const INSIDE: &str = include_str!("inside.sh");
 const USER: &str = include_str!("user.sh");
 const USERS: &str = "dev:x:4242:4242::/home/dev:/bin/bash\nother:x:4243:4243::/:/bin/sh\n";
@@ -83,7 +84,7 @@ fn is_seen(scenario: &str, wanted: usize) {
         std::fs::set_permissions(&path, Permissions::from_mode(mode)).expect("ours");
     };
     write("prepare", &prepare(), 0o755);
-    write("inside.sh", scenario, 0o755);
+    write("inside.sh", &format!("{COMMON}\n{scenario}"), 0o755);
     write("ci.service", CI_SERVICE, 0o644);
     // Whatever hangs in there is killed with it, for its namespaces end.
     let output = Command::new("timeout")

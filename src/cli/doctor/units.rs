@@ -2,6 +2,7 @@
 
 use super::{Finding, Places};
 use crate::cli::words::quoted;
+use crate::config::config_home;
 use std::path::{Path, PathBuf};
 
 /// Where systemd looks for units of the machine and of a user.
@@ -15,9 +16,7 @@ const FOLDERS: [&str; 6] = [
 ];
 
 pub(super) fn usual() -> Vec<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let config = variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|home| home.join(".config")));
-    let own = config.map(|folder| folder.join("systemd/user"));
+    let own = config_home().map(|folder| folder.join("systemd/user"));
     own.into_iter().chain(FOLDERS.map(PathBuf::from)).collect()
 }
 
