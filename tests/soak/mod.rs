@@ -145,7 +145,8 @@ fn end(
     let begun = Instant::now();
     let after = loop {
         let after = Gauge::of(daemon.pid());
-        if after.held() == empty.held() || begun.elapsed() > Duration::from_secs(40) {
+        let is_as_before = after.held() == empty.held() && after.watches <= empty.watches + STRAY_WATCHES_MAX;
+        if is_as_before || begun.elapsed() > Duration::from_secs(40) {
             break after;
         }
         std::thread::sleep(Duration::from_millis(100));
