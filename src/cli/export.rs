@@ -85,7 +85,12 @@ pub(super) fn import(args: &ImportArgs, shell: &mut Shell) -> Done {
     };
     let moved = moved.map_err(|error| cannot_import(&error, &args.file))?;
     if shell.json {
-        shell.out.line(json!({ "sessions": moved.sessions, "rows": moved.rows, "state": state }))?;
+        shell.out.line(json!({
+            "sessions": moved.sessions,
+            "rows": moved.rows,
+            "observations": moved.observations,
+            "state": state,
+        }))?;
     } else {
         shell.out.line(sentence("imported", moved, &state))?;
     }
@@ -101,8 +106,12 @@ fn state_folder(named: Option<&Path>) -> Result<PathBuf, Stop> {
 
 fn sentence(done: &str, moved: Moved, state: &Path) -> String {
     let (sessions, rows) = (counted(moved.sessions, "session"), counted(moved.rows, "row"));
+    let memory = match moved.observations {
+        0 => String::new(),
+        some => format!(" and {}", counted(some, "observation")),
+    };
     let way = if done == "exported" { "from" } else { "into" };
-    format!("{done} {sessions} with {rows} {way} {}", state.display())
+    format!("{done} {sessions} with {rows}{memory} {way} {}", state.display())
 }
 
 fn cannot_export(error: &ExportError) -> Stop {

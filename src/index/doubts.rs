@@ -4,7 +4,7 @@
 
 use super::freshness::{Doubt, Freshness};
 use super::row::Mark;
-use super::shelf::mark_row;
+use super::shelf::mark_of;
 use super::storage::{Storage, StorageError, Summary, Table};
 use super::{Index, SourceId};
 use std::collections::BTreeMap;
@@ -13,15 +13,14 @@ impl<S: Storage> Index<S> {
     /// Sources whose last look could not tell, and that are not being verified: worth another look now and then.
     pub fn undecided(&self) -> Result<Vec<SourceId>, StorageError> {
         let mut undecided = Vec::new();
-        for session in self.sessions()? {
-            let marks = self.shelf.list::<Mark>(Table::Marks, &session.0.to_be_bytes())?;
-            for (key, mark) in marks {
-                let (Freshness::Unknown(_), Some(no)) = (mark.freshness, mark_row(&key)) else {
-                    continue;
-                };
-                let source = self.shelf.row(session, no)?.and_then(|row| row.source_id);
-                undecided.extend(source.filter(|&source| !self.is_pending(source)));
-            }
+        for (key, mark) in self.shelf.list::<Mark>(Table::Marks, &[])? {
+            let Some((session, no)) =
+                mark_of(&key).filter(|_| matches!(mark.freshness, Freshness::Unknown(_)))
+            else {
+                continue;
+            };
+            let source = self.shelf.row(session, no)?.and_then(|row| row.source_id);
+            undecided.extend(source.filter(|&source| !self.is_pending(source)));
         }
         undecided.sort_unstable();
         undecided.dedup();

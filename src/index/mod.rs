@@ -433,6 +433,12 @@ impl<S: Storage> Index<S> {
         Ok(self.shelf.list(Table::Names, &[])?.into_iter().map(|(_, session)| session).collect())
     }
 
+    /// How many sessions clients have told. What observations of the memory rest on are sessions of our own.
+    #[must_use]
+    pub fn told_sessions(&self) -> usize {
+        self.names.keys().filter(|name| name.observation().is_none()).count()
+    }
+
     /// The check of a source that is being verified, to be asked again (sooner, say).
     pub fn ask_again(&self, source: SourceId) -> Result<Option<Check>, StorageError> {
         let Some(pending) = self.pending.get(&source) else { return Ok(None) };

@@ -191,6 +191,11 @@ pub(super) fn mark_row(key: &[u8]) -> Option<RowNo> {
     Some(RowNo(u32::from_be_bytes(key.get(4..8)?.try_into().ok()?)))
 }
 
+/// Whose mark stands under a key.
+pub(super) fn mark_of(key: &[u8]) -> Option<(SessionNo, RowNo)> {
+    Some((SessionNo(u32::from_be_bytes(*key.first_chunk()?)), mark_row(key)?))
+}
+
 fn pair(first: u32, second: u32) -> [u8; 8] {
     (u64::from(first) << 32 | u64::from(second)).to_be_bytes()
 }

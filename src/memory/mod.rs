@@ -16,5 +16,8 @@ mod apply;
 pub mod recent;
 pub mod kept;
 pub mod audit;
+pub mod recall;
+pub mod score;
+pub mod terms;
 
 pub use apply::apply;

@@ -20,6 +20,7 @@ use super::{kept, tail, whole};
 use crate::index::Index;
 use crate::index::row::Baseline;
 use crate::index::storage::{Memory, StorageError};
+use crate::memory::book::Book;
 use crate::world::digest::blake3;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -42,6 +43,10 @@ const AWAITED_PAUSE: Duration = Duration::from_millis(50);
 pub struct Moved {
     /// How many sessions.
     pub sessions: u64,
+    /// How many observations of the memory.
+    pub observations: u64,
+    /// How many sessions of the memory.
+    pub memory_sessions: u64,
     /// How many results, invariants, tracked paths and inputs of commands.
     pub rows: u64,
     /// Rows whose registration was never answered, because it still went on or its daemon was killed: nobody knows any
@@ -81,12 +86,17 @@ pub enum ImportError {
     #[error("cannot read: {0}")]
     Read(io::Error),
     /// The state has sessions already.
-    #[error("the state in {} is not empty: it has {sessions} session(s)", state.display())]
+    #[error(
+        "the state in {} is not empty: it has {sessions} session(s) and a memory of {observations} observation(s)",
+        state.display()
+    )]
     NotEmpty {
         /// The state folder.
         state: PathBuf,
         /// How many sessions it has.
         sessions: u64,
+        /// How many observations.
+        observations: u64,
     },
     /// The journal that is there cannot be read.
     #[error(transparent)]
@@ -162,9 +172,13 @@ fn json(value: &impl Serialize) -> Vec<u8> {
 
 fn counted(index: &Index<Memory>) -> Result<Moved, StorageError> {
     let mut moved = Moved::default();
+    for (_, user) in Book::new(index.storage()).users()? {
+        moved.observations += user.observations;
+        moved.memory_sessions += u64::from(user.sessions);
+    }
     for session in index.sessions()? {
         let rows = index.rows(session)?;
-        moved.sessions += 1;
+        moved.sessions += u64::from(index.head(session)?.session.observation().is_none());
         moved.rows += rows.len() as u64;
         moved.unanswered += rows.iter().filter(|row| row.baseline == Baseline::Awaited).count() as u64;
     }
@@ -214,9 +228,10 @@ fn known_now(state: &Path) -> Result<Index<Memory>, ExportError> {
 pub fn import(state: &Path, lines: &mut impl BufRead, id: [u8; 16]) -> Result<Moved, ImportError> {
     let folder = state.join("journal");
     if folder.exists() {
-        let sessions = counted(&known(state)?).map_err(ExportError::Storage)?.sessions;
-        if sessions > 0 {
-            return Err(ImportError::NotEmpty { state: state.to_owned(), sessions });
+        let there = counted(&known(state)?).map_err(ExportError::Storage)?;
+        let Moved { sessions, observations, memory_sessions, .. } = there;
+        if sessions + observations + memory_sessions > 0 {
+            return Err(ImportError::NotEmpty { state: state.to_owned(), sessions, observations });
         }
     }
     let new = state.join("journal.new");

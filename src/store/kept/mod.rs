@@ -4,6 +4,7 @@
 //! Promise: an index made from what [`of`] gives is the one it was taken from, as far as records can tell.
 
 mod check;
+mod memory;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +17,8 @@ use crate::index::Index;
 use crate::index::kept::KeptRow;
 use crate::index::row::{Baseline, Row, RowNo, SessionNo};
 use crate::index::storage::{Storage, StorageError, StoredFact, StoredHead};
-use crate::memory::{self, book::Book};
+use crate::memory::book::Book;
+use crate::memory::kept::changes;
 use crate::protocol::context::{Goal, Source};
 use crate::protocol::convert;
 use crate::protocol::path::WirePath;
@@ -136,7 +138,7 @@ pub fn of<E: From<StorageError>>(
         }
         pages.turn()?;
     }
-    memory::kept::changes(Book::new(index.storage()), &mut |change| {
+    changes(Book::new(index.storage()), &mut |change| {
         each(Record::Remembered(Box::new(Remembered::new(&change, None, Moment::default()))))
     })
 }
