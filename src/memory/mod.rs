@@ -11,3 +11,13 @@ pub mod score;
 pub mod session;
 pub mod terms;
 pub mod user;
+pub mod change;
+pub mod step;
+pub mod book;
+mod keys;
+mod apply;
+pub mod recent;
+pub mod kept;
+pub mod audit;
+
+pub use apply::apply;
