@@ -6,7 +6,10 @@
 //! [`crate::session::SessionId::of_observation`].
 
 pub mod observation;
+pub mod recall;
+pub mod score;
 pub mod session;
+pub mod terms;
 pub mod user;
 pub mod change;
 pub mod step;
