@@ -16,5 +16,7 @@ mod apply;
 pub mod recent;
 pub mod kept;
 pub mod audit;
+#[cfg(test)]
+mod tests;
 
 pub use apply::apply;

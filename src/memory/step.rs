@@ -146,7 +146,9 @@ pub fn end<S: Storage>(
     if has_expired(&active.span, at) {
         return Ok(None);
     }
-    let span = Span { ended_at: Some(at.now), ..active.span };
+    // Under a clock that went backwards it would have ended before the last thing that was done in it.
+    let ended_at = Some(active.span.last_activity_at.max(at.now));
+    let span = Span { ended_at, ..active.span };
     let session = Session { summary: Some(summary), span, ..active };
     let change = Change { sessions: vec![session.clone()], ..Change::of(user) };
     Ok(Some((change, session)))
