@@ -111,15 +111,40 @@ impl<'storage, S: Storage> Book<'storage, S> {
         Ok(Some(Observation { id, marks, words }))
     }
 
+    /// An observation that something else led to: it must be there.
+    pub(super) fn expected(self, user: u32, id: u64) -> Result<Observation, StorageError> {
+        let missing = || self.doubt(Table::Observations, "a key that must exist is missing");
+        self.observation(user, id)?.ok_or_else(missing)
+    }
+
     /// What an observation was before, from its first revision on.
     pub fn history(self, user: u32, id: u64) -> Result<Vec<Observation>, StorageError> {
-        let keys = self.keys(Table::Revisions, &keys::observation(user, id))?;
-        let past = |key: Vec<u8>| {
-            let marks: Marks = self.must(Table::Revisions, &key)?;
+        let past = self.past(&keys::observation(user, id))?.into_iter();
+        let whole = |(id, marks): (u64, Marks)| {
             let words = self.words(user, id, marks.revision)?;
             Ok(Observation { id, marks, words })
         };
-        keys.into_iter().map(past).collect()
+        past.map(whole).collect()
+    }
+
+    /// Earlier revisions that were saved in a session, by number and revision.
+    pub(super) fn past_in(self, user: u32, session: u32) -> Result<Vec<(u64, Marks)>, StorageError> {
+        let mut past = self.past(&keys::of_user(user))?;
+        past.retain(|(_, marks)| marks.session == session);
+        Ok(past)
+    }
+
+    /// Earlier revisions below a prefix, without their words.
+    fn past(self, prefix: &[u8]) -> Result<Vec<(u64, Marks)>, StorageError> {
+        let mut past = Vec::new();
+        self.storage
+            .scan(Table::Revisions, prefix, &mut |key, value| past.push((key.to_vec(), value.to_vec())))?;
+        let read = |(key, value): (Vec<u8>, Vec<u8>)| {
+            let ((id, revision), marks) = (keys::revised(&key)?, pack::from_bytes::<Marks>(&value)?);
+            (marks.revision == revision).then_some((id, marks))
+        };
+        let past: Option<Vec<_>> = past.into_iter().map(read).collect();
+        past.ok_or_else(|| self.doubt(Table::Revisions, "its bytes do not add up"))
     }
 
     /// Up to `most` observations of a user with numbers from `from` on, by number.
@@ -131,11 +156,7 @@ impl<'storage, S: Storage> Book<'storage, S> {
             ids.extend(keys::last_id(key).filter(|_| theirs));
             theirs
         })?;
-        let whole = |id| match self.observation(user, id)? {
-            Some(observation) => Ok(observation),
-            None => Err(self.doubt(Table::Observations, "a key that must exist is missing")),
-        };
-        ids.into_iter().map(whole).collect()
+        ids.into_iter().map(|id| self.expected(user, id)).collect()
     }
 
     /// Observations that were last saved in a session, by number.

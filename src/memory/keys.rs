@@ -68,6 +68,12 @@ pub(super) fn last_id(key: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(*key.last_chunk()?))
 }
 
+/// The observation and the revision that a key of [`revision`] is of.
+pub(super) fn revised(key: &[u8]) -> Option<(u64, u32)> {
+    let (rest, revision) = key.split_last_chunk()?;
+    Some((last_id(rest)?, u32::from_be_bytes(*revision)))
+}
+
 /// The number of a revision or a session that a key ends with.
 pub(super) fn last_no(key: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(*key.last_chunk()?))

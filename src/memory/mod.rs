@@ -9,6 +9,7 @@ pub mod observation;
 pub mod session;
 pub mod user;
 pub mod change;
+mod made;
 pub mod step;
 pub mod book;
 mod keys;

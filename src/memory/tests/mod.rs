@@ -1,6 +1,7 @@
 //! The memory on the map twin, with a clock that we move. After every change everything is audited, words and all, and
 //! what is applied is applied once more: that may change nothing.
 
+mod forgetting;
 mod saves;
 mod sessions;
 
@@ -11,8 +12,8 @@ use super::observation::{Observation, Words};
 use super::session::Session;
 use super::step::{self, Circumstances, Save, Saved, StepError};
 use super::user::User;
-use super::apply;
-use crate::index::storage::{Memory, Storage, Table};
+use super::{apply, kept};
+use crate::index::storage::{Memory, Storage, StorageError, Table};
 use crate::session::moment::Moment;
 
 const SECOND: i64 = 1_000_000;
@@ -133,6 +134,26 @@ impl Desk {
 
     fn history(&self, name: &str, id: u64) -> Vec<Observation> {
         self.book().history(self.user(name).no, id).unwrap()
+    }
+
+    /// The changes that it is told whole by.
+    fn changes(&self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let mut each = |change| {
+            changes.push(change);
+            Ok::<_, StorageError>(())
+        };
+        kept::changes(self.book(), &mut each).unwrap();
+        changes
+    }
+
+    /// The same memory after it was told whole to an empty storage, and everything else as it was.
+    fn told_whole(&self) -> Self {
+        let mut again = Self { storage: Memory::default(), ..self.clone() };
+        for change in self.changes() {
+            again.apply(&change);
+        }
+        again
     }
 }
 
