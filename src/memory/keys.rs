@@ -31,6 +31,12 @@ pub(super) fn saved_in(user: u32, session: u32, id: u64) -> Vec<u8> {
     [&self::session(user, session)[..], &id.to_be_bytes()].concat()
 }
 
+/// The session that a key of [`saved_in`] is of.
+pub(super) fn saved_session(key: &[u8]) -> Option<u32> {
+    let (rest, _) = key.split_last_chunk::<8>()?;
+    last_no(rest)
+}
+
 /// What begins the key of every observation that says the same.
 pub(super) fn wording(user: u32, kind: &str, content: &str) -> Vec<u8> {
     let kind_len = (kind.len() as u64).to_be_bytes();

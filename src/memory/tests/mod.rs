@@ -1,9 +1,11 @@
 //! The memory on the map twin, with a clock that we move. After every change everything is audited, words and all, and
 //! what is applied is applied once more: that may change nothing.
 
+mod audits;
 mod forgetting;
 mod saves;
 mod sessions;
+mod whole;
 
 use super::audit::audit_words;
 use super::book::Book;
