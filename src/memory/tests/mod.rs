@@ -2,7 +2,9 @@
 //! what is applied is applied once more: that may change nothing.
 
 mod audits;
+mod chance;
 mod forgetting;
+mod model;
 mod saves;
 mod sessions;
 mod whole;
