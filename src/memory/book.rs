@@ -123,13 +123,32 @@ impl<'storage, S: Storage> Book<'storage, S> {
 
     /// What an observation was before, from its first revision on.
     pub fn history(self, user: u32, id: u64) -> Result<Vec<Observation>, StorageError> {
-        let keys = self.keys(Table::Revisions, &keys::observation(user, id))?;
-        let past = |key: Vec<u8>| {
-            let marks: Marks = self.must(Table::Revisions, &key)?;
+        let past = self.past(&keys::observation(user, id))?.into_iter();
+        let whole = |(id, marks): (u64, Marks)| {
             let words = self.words(user, id, marks.revision)?;
             Ok(Observation { id, marks, words })
         };
-        keys.into_iter().map(past).collect()
+        past.map(whole).collect()
+    }
+
+    /// Earlier revisions that were saved in a session, by number and revision.
+    pub(super) fn past_in(self, user: u32, session: u32) -> Result<Vec<(u64, Marks)>, StorageError> {
+        let mut past = self.past(&keys::of_user(user))?;
+        past.retain(|(_, marks)| marks.session == session);
+        Ok(past)
+    }
+
+    /// Earlier revisions below a prefix, without their words.
+    fn past(self, prefix: &[u8]) -> Result<Vec<(u64, Marks)>, StorageError> {
+        let mut past = Vec::new();
+        self.storage
+            .scan(Table::Revisions, prefix, &mut |key, value| past.push((key.to_vec(), value.to_vec())))?;
+        let read = |(key, value): (Vec<u8>, Vec<u8>)| {
+            let ((id, revision), marks) = (keys::revised(&key)?, pack::from_bytes::<Marks>(&value)?);
+            (marks.revision == revision).then_some((id, marks))
+        };
+        let past: Option<Vec<_>> = past.into_iter().map(read).collect();
+        past.ok_or_else(|| self.doubt(Table::Revisions, "its bytes do not add up"))
     }
 
     /// The next observations of a user with numbers from `from` on, by number: a bounded piece of them, and none behind the last.

@@ -12,6 +12,7 @@ pub mod session;
 pub mod terms;
 pub mod user;
 pub mod change;
+mod made;
 pub mod step;
 pub mod book;
 mod keys;
@@ -19,8 +20,8 @@ mod apply;
 pub mod recent;
 pub mod kept;
 pub mod audit;
-pub mod recall;
-pub mod score;
-pub mod terms;
 
 pub use apply::apply;
+
+#[cfg(test)]
+mod tests;
