@@ -19,9 +19,12 @@ pub mod export;
 mod ledger;
 mod passing;
 mod replay;
+mod seal;
 mod size;
+mod sled_open;
 mod tail;
 mod whole;
+mod words;
 
 use crate::index::storage::{StorageError, Trouble};
 use crate::index::{Check, Index, RegisterError};
