@@ -90,7 +90,7 @@ mod tests {
         );
         made.unwrap();
         let doubt =
-            open_apart(folder.path(), &[], Duration::from_millis(200)).err().expect("nobody writes to it");
+            open_apart(folder.path(), &[], Duration::from_millis(200)).expect_err("nobody writes to it");
         assert!(doubt.hangs, "{doubt:?}");
         std::fs::write(folder.path().join("conf"), "garbage").unwrap();
     }

@@ -1,7 +1,7 @@
 //! The words of the memory, beside sled: as the same table in memory has them, and gone when they are to be.
 
 use super::index_damage::{Files, read};
-use super::names;
+use super::{names, say};
 use staled::index::storage::{Memory, Storage, Table};
 use staled::store::sled_index::{Doubt, SledIndex};
 use std::collections::BTreeSet;
@@ -51,7 +51,7 @@ fn files_with(folder: &Path, bytes: &[u8]) -> Vec<PathBuf> {
 fn what_is_told_and_forgotten_is_as_in_memory() {
     let seed =
         std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
-    println!("run again with SEED={seed}");
+    say(&format!("run again with SEED={seed}"));
     let mut random = fastrand::Rng::with_seed(seed);
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join("index");
