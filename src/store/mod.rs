@@ -20,9 +20,12 @@ mod ledger;
 mod passing;
 pub mod remembered;
 mod replay;
+mod seal;
 mod size;
+mod sled_open;
 mod tail;
 mod whole;
+mod words;
 
 use crate::index::storage::{StorageError, Trouble};
 use crate::index::{Check, Index, RegisterError};

@@ -11,6 +11,7 @@ mod journal_damage;
 mod lost;
 mod recovery;
 mod syncer;
+mod words;
 
 use staled::store::{self, Opening};
 use staled::world::dart::Died;
