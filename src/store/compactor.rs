@@ -1,9 +1,9 @@
 //! Compaction in the background: a thread for each, beside the engine that goes on journaling.
 //!
-//! Promise: the engine waits for no disk because of it. Nothing is removed before the snapshot is on disk and the index
-//! has handed over what it knows, so that a kill finds an index no older than what the journal begins with. A failure,
-//! and a panic too, leaves the segments as they were: it is told, and all of it is done again after a pause, from the
-//! snapshot if that is in place already.
+//! Promise: the engine waits for no disk because of it. The index hands over what it knows before the snapshot gets its
+//! name, so that a kill finds an index no older than what the journal begins with; nothing is removed before the snapshot is
+//! on disk. A failure, and a panic too, leaves the segments as they were: it is told, and all of it is done again after a
+//! pause, from the snapshot if that is in place already.
 //!
 //! Absent: what is left of the records, which [`compact`] says.
 
@@ -209,11 +209,13 @@ fn compacted(
     let mut written = None;
     let done = catch_unwind(AssertUnwindSafe(|| {
         if !only_remove {
+            // What closed segments hold was applied before this was begun. An index that a kill leaves behind the snapshot
+            // would be in doubt, and sound.
+            flush().map_err(CompactionError::Index)?;
             written = Some(compact(closed, stop)?);
         }
-        // An engine that ends flushes its index itself, or does not trust it; the next opening removes the rest.
+        // The next opening removes what an engine that ends does not wait for.
         if !stop.load(Ordering::Relaxed) {
-            flush().map_err(CompactionError::Index)?;
             closed.remove_covered()?;
         }
         Ok(())
