@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 /// How many folders that were set aside are kept: enough to see what happened, and not enough to fill a disk.
 const KEPT: usize = 2;
 
-/// Moves an index folder aside under a name that says when. Returns the new name.
+/// Moves an index folder aside under a name that says when. Returns the new name. Older ones that cannot be removed are in
+/// nobody's way: it is tried again with the next.
 pub(super) fn set_aside(folder: &Path, stamp: &str) -> io::Result<PathBuf> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let mut aside = folder.with_file_name(format!("{name}.aside-{stamp}"));
@@ -17,7 +18,9 @@ pub(super) fn set_aside(folder: &Path, stamp: &str) -> io::Result<PathBuf> {
         next += 1;
     }
     fs::rename(folder, &aside)?;
-    prune(folder, KEPT)?;
+    if let Err(error) = prune(folder, KEPT) {
+        tracing::warn!(%error, "an index that was set aside earlier could not be removed");
+    }
     Ok(aside)
 }
 

@@ -67,9 +67,9 @@ pub enum StoreError {
         /// Whether only the disk is in the way.
         trouble: Trouble,
     },
-    /// A thread hangs in the index, which was set aside. A new one under its name is safe from it in a new process only.
+    /// A thread hangs in the index. A new one under its name is safe from it in a new process only.
     #[error(
-        "the index {} was set aside, for {reason}; what hangs in it ends with this process, so start again",
+        "the index {} is given up, for {reason}; what hangs in it ends with this process, so start again",
         path.display()
     )]
     Hangs {
@@ -158,11 +158,7 @@ pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
             Err(Hurdle::Index(doubt)) => doubt,
         },
     };
-    let aside = set_aside(&folder, opening.stamp, &doubt)?;
-    if doubt.hangs {
-        return Err(StoreError::Hangs { path: folder, reason: doubt.reason });
-    }
-    healed.extend(aside);
+    healed.extend(give_up(&folder, opening.stamp, &doubt)?);
     match bring_up(opening, &folder, &mut healed) {
         Ok(brought_up) => opened(opening, brought_up, healed, died),
         Err(Hurdle::Store(error)) => Err(error),
@@ -174,6 +170,19 @@ pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
             Err(StoreError::NewIndex { path: folder, reason, trouble })
         }
     }
+}
+
+/// Sets an index in doubt aside. Says so, if there was one. One in which a thread hangs is an error, whatever became of its
+/// folder: where that could not be moved, the next process meets it again.
+fn give_up(folder: &Path, stamp: &str, doubt: &Doubt) -> Result<Option<String>, StoreError> {
+    let aside = set_aside(folder, stamp, doubt);
+    if !doubt.hangs {
+        return aside;
+    }
+    if let Err(error) = aside {
+        tracing::warn!(%error, "an index in which a thread hangs could not be set aside");
+    }
+    Err(StoreError::Hangs { path: folder.to_owned(), reason: doubt.reason.clone() })
 }
 
 fn set_aside(folder: &Path, stamp: &str, doubt: &Doubt) -> Result<Option<String>, StoreError> {
@@ -330,4 +339,20 @@ fn doubt_all(journal: &mut Journal, index: &mut Index<SledIndex>) -> Result<(), 
     let seq = journal.append(&payload).map_err(failed)?;
     apply_record(index, seq, &payload)?;
     journal.settle_doubt().map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sled_index::Doubt;
+    use super::{StoreError, give_up};
+
+    #[test]
+    fn a_hang_is_said_though_the_folder_cannot_be_set_aside() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let folder = file.path().join("index");
+        let sound = give_up(&folder, "stamp", &Doubt::contents("test")).unwrap_err();
+        assert!(matches!(sound, StoreError::Folder { .. }), "{sound}");
+        let hangs = give_up(&folder, "stamp", &Doubt { hangs: true, ..Doubt::contents("test") }).unwrap_err();
+        assert!(hangs.ends_the_process() && matches!(hangs, StoreError::Hangs { .. }), "{hangs}");
+    }
 }
