@@ -86,7 +86,7 @@ impl<S: Storage> Index<S> {
         at: Moment,
         outcome: &mut Outcome,
     ) -> Result<(), StorageError> {
-        let Some(row) = self.shelf.held_row(session, no)? else { return Ok(()) };
+        let row = self.shelf.must_hold(session, no)?;
         let awaited = row.baseline == Baseline::Awaited;
         let mut freshness = judge(row, found);
         let lf = lf_of(found).filter(|_| row.lf.is_none());
@@ -107,7 +107,7 @@ impl<S: Storage> Index<S> {
             }
             self.shelf.put_row(session, row)?;
         }
-        let Some(row) = self.shelf.held_row(session, no)?.cloned() else { return Ok(()) };
+        let row = self.shelf.must_hold(session, no)?.clone();
         let (freshness, mut detail) = self.detail(&row, freshness, Some(found));
         detail.moved = self.head_moved(session, &row, found)?;
         self.mark(session, no, (freshness, detail), Some(found), at, outcome)
@@ -125,7 +125,7 @@ impl<S: Storage> Index<S> {
     ) -> Result<(), StorageError> {
         let key = mark_key(session, no);
         let old: Option<Mark> = self.shelf.get(Table::Marks, &key)?;
-        let Some(row) = self.shelf.held_row(session, no)?.cloned() else { return Ok(()) };
+        let row = self.shelf.must_hold(session, no)?.clone();
         let now = found.and_then(|found| now_text(&row, found));
         let news = freshness != Freshness::Fresh || now.is_some();
         let new = news.then_some(Mark { freshness, now, since: at, detail });

@@ -91,6 +91,15 @@ impl<S: Storage> Shelf<S> {
         Ok(self.chunk(session, row)?.into_iter().find(|found| found.no == row))
     }
 
+    /// A row that must be there because its source says that it rests on it. Passed over, it would be fresh for ever.
+    pub(super) fn must_hold(&mut self, session: SessionNo, row: RowNo) -> Result<&Row, StorageError> {
+        if self.held_row(session, row)?.is_none() {
+            let missing = StorageError::contents("find", Table::Rows, "a row that must exist is missing");
+            return Err(self.storage.distrust(missing));
+        }
+        Ok(self.held_row(session, row)?.expect("it was found above"))
+    }
+
     /// One row, to be read or changed within this step.
     pub(super) fn held_row(&mut self, session: SessionNo, row: RowNo) -> Result<Option<&Row>, StorageError> {
         Ok(self.hold(session, row)?.rows.iter().find(|found| found.no == row))

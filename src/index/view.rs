@@ -154,8 +154,11 @@ impl<S: Storage> Index<S> {
         let blind = gap(&head).or(blind);
         let unsure = blind.is_some() || self.suspects(session) > 0;
         let whole = unsure || matches!(listed, Listed::AllUpTo(max) if summary.rows <= max);
-        let mut lines =
-            if whole { self.all_lines(session, blind)? } else { self.marked_lines(session, &summary)? };
+        let mut lines = if whole {
+            self.all_lines(session, &summary, blind)?
+        } else {
+            self.marked_lines(session, &summary)?
+        };
         let counts = if unsure { count(&lines) } else { counts_of(&summary) };
         let facts = self.judged_facts(session, &head, &lines)?;
         if matches!(listed, Listed::Doubtful)
@@ -176,15 +179,33 @@ impl<S: Storage> Index<S> {
         rows.iter().map(|row| self.line(session, row, mark(row)?.as_ref(), blind)).collect()
     }
 
-    fn all_lines(&self, session: SessionNo, blind: Option<Doubt>) -> Result<Vec<Line>, StorageError> {
+    fn all_lines(
+        &self,
+        session: SessionNo,
+        summary: &Summary,
+        blind: Option<Doubt>,
+    ) -> Result<Vec<Line>, StorageError> {
         let marks = self.marks(session)?;
-        let rows = self.shelf.rows(session)?;
-        let shown = rows.iter().filter(|row| row.role != Role::Input);
-        shown.map(|row| self.line(session, row, marks.get(&row.no), blind)).collect()
+        let mut rows = self.shelf.rows(session)?;
+        rows.retain(|row| row.role != Role::Input);
+        let marked = rows.iter().filter(|row| marks.contains_key(&row.no)).count();
+        self.refuse_missing((rows.len(), marked), (summary.rows, marked_rows(summary)))?;
+        rows.iter().map(|row| self.line(session, row, marks.get(&row.no), blind)).collect()
+    }
+
+    /// A row without a mark is fresh, and one that is not there is nothing. A storage that lost a key without a word would
+    /// say so of what is stale, and the counts, which stand elsewhere, know better.
+    fn refuse_missing(&self, found: (usize, usize), must: (u32, u32)) -> Result<(), StorageError> {
+        if found == (must.0 as usize, must.1 as usize) {
+            return Ok(());
+        }
+        let reason = format!("{found:?} rows and marks where {must:?} must be");
+        Err(self.shelf.storage.distrust(StorageError::contents("count", Table::Marks, reason)))
     }
 
     fn marked_lines(&self, session: SessionNo, summary: &Summary) -> Result<Vec<Line>, StorageError> {
-        if summary.stale + summary.unknown + summary.noted == 0 {
+        let told = marked_rows(summary);
+        if told == 0 {
             return Ok(Vec::new());
         }
         let mut marks: Vec<_> = self.marks(session)?.into_iter().collect();
@@ -195,6 +216,7 @@ impl<S: Storage> Index<S> {
                 lines.push(self.line(session, &row, Some(&mark), None)?);
             }
         }
+        self.refuse_missing((lines.len(), lines.len()), (told, told))?;
         Ok(lines)
     }
 
@@ -221,6 +243,7 @@ impl<S: Storage> Index<S> {
         let known = mark.map_or(Freshness::Fresh, |mark| mark.freshness);
         let inputs = row.inputs.iter().filter_map(|&no| self.shelf.row(session, no).transpose());
         let inputs = inputs.collect::<Result<Vec<Row>, _>>()?;
+        self.refuse_missing((inputs.len(), 0), (row.inputs.len() as u32, 0))?;
         let suspect = std::iter::once(row).chain(&inputs).any(|row| self.is_suspect(row));
         let certain = row.refuted || matches!(row.source, Source::Volatile { .. });
         let freshness = match blind.or(suspect.then_some(Doubt::Unsettled)) {
@@ -336,6 +359,11 @@ fn renamed_to(found: &Found) -> Option<PathBuf> {
         Found::Renamed { to, .. } => Some(to.clone()),
         _ => None,
     }
+}
+
+/// How many rows have a mark.
+fn marked_rows(summary: &Summary) -> u32 {
+    summary.stale + summary.unknown + summary.noted
 }
 
 fn keep_doubtful(lines: &mut Vec<Line>) {

@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Seek};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
@@ -17,31 +17,40 @@ const TABLE: &str = "/proc/self/mountinfo";
 pub(super) struct Mounts {
     table: File,
     held: HashSet<Vec<u8>>,
+    /// The kernel has said that it changed, and said so once: until the table was read it has not been heard.
+    unread: bool,
 }
 
 impl Mounts {
     pub(super) fn open() -> io::Result<Self> {
-        Ok(Self { table: File::open(TABLE)?, held: lines()? })
+        let mut mounts = Self { table: File::open(TABLE)?, held: HashSet::new(), unread: false };
+        mounts.held = mounts.lines()?;
+        Ok(mounts)
     }
 
     /// Where a filesystem came, went or changed since the last time.
     pub(super) fn moved(&mut self) -> io::Result<Vec<PathBuf>> {
         let mut asked = [PollFd::new(&self.table, PollFlags::PRI)];
         poll(&mut asked, Some(&Timespec::default()))?;
-        if !asked[0].revents().intersects(PollFlags::PRI | PollFlags::ERR) {
+        self.unread |= asked[0].revents().intersects(PollFlags::PRI | PollFlags::ERR);
+        if !self.unread {
             return Ok(Vec::new());
         }
         // Read after the mark was taken back: a mount that comes in between sets it again.
-        let now = lines()?;
+        let now = self.lines()?;
+        self.unread = false;
         let points = now.symmetric_difference(&self.held).filter_map(|line| point(line)).collect();
         self.held = now;
         Ok(points)
     }
-}
 
-fn lines() -> io::Result<HashSet<Vec<u8>>> {
-    let table = std::fs::read(TABLE)?;
-    Ok(table.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect())
+    /// Read through the descriptor that is held: a process that has no other left must hear of a mount too.
+    fn lines(&mut self) -> io::Result<HashSet<Vec<u8>>> {
+        let mut table = Vec::new();
+        self.table.rewind()?;
+        self.table.read_to_end(&mut table)?;
+        Ok(table.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect())
+    }
 }
 
 /// The mount point of a line: its fifth field, in which blanks and backslashes are written in octal.

@@ -261,12 +261,24 @@ impl Run {
         );
     }
 
+    /// What the daemon's own cross-check says of index and disk, from its log.
+    fn paranoid_lines(&self) -> String {
+        let log = std::fs::read_to_string(self.place.home.join("state/decisions.jsonl")).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().filter(|line| line.contains("paranoid_difference")).collect();
+        lines.join("\n")
+    }
+
     /// Says how much was checked.
     pub(super) fn end(mut self) {
         if self.about == About::Trees {
             let status = ask(&mut self.client, "status", &json!({}));
             let paranoid = &status["paranoid"];
-            assert_eq!(paranoid["differences"], 0, "index and disk differ: {status}");
+            let differing = self.paranoid_lines();
+            assert_eq!(
+                paranoid["differences"], 0,
+                "index and disk differ: {differing}\nseed {}: {status}",
+                self.seed
+            );
             assert!(paranoid["made"].as_u64() > Some(0), "nothing was cross-checked: {status}");
         }
         let Self { name, seed, begun, counts, .. } = self;

@@ -5,7 +5,7 @@ mod pack;
 use super::found::{FileFound, Found, Stat};
 use super::freshness::{Cause, Doubt, Freshness};
 use super::row::{Role, SessionNo};
-use super::storage::{Memory, Summary};
+use super::storage::{Memory, Storage, Summary, Table};
 use super::view::{Line, Listed};
 use super::{Check, Depth, Index, Outcome, Settled, SourceId};
 use crate::session::SessionId;
@@ -339,4 +339,33 @@ fn a_baseline_nobody_took_in_time_is_never_fresh() {
     let check = touch(&mut index, check.source, Depth::Bytes);
     answer(&mut index, &check, bytes(1));
     assert_eq!((lines(&index)[0].freshness, lines(&index)[0].by_registration), (Freshness::Fresh, true));
+}
+
+/// sled is known to lose a key without a word. What it says of the rest must not pass for everything.
+#[test]
+fn a_row_or_a_mark_that_the_storage_lost_is_never_fresh_by_silence() {
+    for (lost, key) in [(Table::Marks, &[][..]), (Table::Rows, &[])] {
+        let mut index = looked(file("a"), Seen::Digest(digest(1)), &[bytes(1), bytes(2)]);
+        let told = Update { results: vec![result("other", file("b"), Seen::Digest(digest(1)))], ..update() };
+        let check = register(&mut index, &told).remove(0);
+        answer(&mut index, &check, bytes_at("/w/b", 1));
+        let view = |index: &Index<Memory>, listed| index.view(S, listed, None);
+        let listings = [Listed::Doubtful, Listed::AllUpTo(1), Listed::AllUpTo(100)];
+        for listed in listings {
+            let stale = view(&index, listed).unwrap().expect("it was registered").counts.stale;
+            assert_eq!(stale, 1, "{listed:?}");
+        }
+        let mut keys = Vec::new();
+        index.storage().scan(lost, key, &mut |key, _| keys.push(key.to_vec())).unwrap();
+        assert_eq!(keys.len(), 1, "one mark, and one chunk of rows");
+        index.storage_mut().remove(lost, &keys[0]).unwrap();
+        for listed in listings {
+            assert!(view(&index, listed).is_err(), "{lost:?} lost, {listed:?}");
+        }
+        let check = touch(&mut index, check.source, Depth::Bytes);
+        let Check { source, stamp, .. } = check;
+        let found = bytes_at("/w/b", 3).into();
+        let settled = index.settle(vec![Settled { source, stamp, found }], AT);
+        assert_eq!(settled.is_err(), lost == Table::Rows, "a reader that is gone is no reader");
+    }
 }

@@ -20,6 +20,10 @@ pub(in crate::world) enum Unbound {
 impl Marks {
     /// The file that a source leads to, if everything on the way to it is armed: then its bytes alone can be looked at.
     pub(in crate::world) fn armed_end(&mut self, source: SourceId) -> Option<PathBuf> {
+        // A path that the kernel is being asked for counts as live meanwhile, and it may refuse.
+        if self.lost.is_some() {
+            return None;
+        }
         let held = self.bound.get(&source)?;
         let live = |name: &Name| self.armed.get(name).is_some_and(|armed| armed.live);
         let end = held.arms.iter().all(live).then(|| held.end.clone())??;

@@ -49,6 +49,20 @@ fn an_event_about_the_old_inode_takes_the_new_watch_from_every_name() {
 }
 
 #[test]
+fn what_the_kernel_is_only_being_asked_for_is_no_watch_yet() {
+    let mut marks = Marks::default();
+    bind(&mut marks, KEPT, "/kept");
+    bind(&mut marks, REPLACED, "/kept");
+    // Asked for by a verifier of the one while somebody writes, which has the other looked at by its bytes alone.
+    assert!(marks.begin_arming(Path::new("/kept")));
+    assert_eq!(marks.armed_end(REPLACED), None);
+    assert!(!marks.end_arming(Path::new("/kept"), spot(7), spot(7), false), "refused: there is no room");
+    assert_eq!(marks.armed_end(REPLACED), None);
+    arm(&mut marks, "/kept", 7);
+    assert!(marks.armed_end(REPLACED).is_some());
+}
+
+#[test]
 fn a_write_is_heard_for_every_name_of_the_inode() {
     let mut marks = replaced_by_a_link();
     arm(&mut marks, "/replaced", 7);
