@@ -37,9 +37,10 @@ pub(super) fn prune(folder: &Path, kept: usize) -> io::Result<()> {
     // The stamp in the name sorts by time.
     asides.sort();
     let gone = asides.len().saturating_sub(kept);
-    for aside in &asides[..gone] {
-        // Whatever stood in the place of a folder was set aside like one.
-        if aside.is_dir() { fs::remove_dir_all(aside)? } else { fs::remove_file(aside)? }
-    }
-    Ok(())
+    asides[..gone].iter().try_for_each(|aside| remove(aside))
+}
+
+/// Removes a folder, or whatever stood in the place of one.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
 }

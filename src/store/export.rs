@@ -16,7 +16,7 @@ use super::compacting::tell;
 use super::journal::{self, Journal, JournalError, PAYLOAD_MAX};
 use super::record::Record;
 use super::replay::{apply, unforeseen};
-use super::{kept, tail, whole};
+use super::{kept, swap, tail};
 use crate::index::Index;
 use crate::index::row::Baseline;
 use crate::index::storage::{Memory, StorageError};
@@ -101,6 +101,22 @@ pub enum ImportError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// The new journal cannot be put in place, nor the old one back.
+    #[error(
+        "cannot use {}: {source}; what was there is now {}, which could not be put back: {error}",
+        folder.display(),
+        old.display()
+    )]
+    NotPutBack {
+        /// Where the old journal is now.
+        old: PathBuf,
+        /// Where it was.
+        folder: PathBuf,
+        /// Why the new one cannot be there.
+        source: io::Error,
+        /// Why the old one cannot be there again.
+        error: io::Error,
     },
 }
 
@@ -220,43 +236,12 @@ pub fn import(state: &Path, lines: &mut impl BufRead, id: [u8; 16]) -> Result<Mo
         }
     }
     let new = state.join("journal.new");
-    clear(&new)?;
-    let moved = fill(&new, lines, id).inspect_err(|_| drop(fs::remove_dir_all(&new)))?;
-    put_in_place(&new, &folder)?;
-    // Both are of the old journal, and would not be believed beside the new one.
-    let _ = fs::remove_dir_all(state.join("index"));
-    let _ = fs::remove_file(super::tail_of(state));
-    Ok(moved)
-}
-
-fn clear(folder: &Path) -> Result<(), ImportError> {
-    match fs::remove_dir_all(folder) {
-        Err(source) if source.kind() != ErrorKind::NotFound => Err(unusable(folder, source)),
-        _ => Ok(()),
-    }
-}
-
-fn unusable(folder: &Path, source: io::Error) -> ImportError {
-    ImportError::Folder { path: folder.to_owned(), source }
-}
-
-/// The old journal gives way whole, and is kept: what an opening has set aside in it is nowhere else. An end between the two
-/// renames leaves a state without a journal, which is as empty as it was.
-fn put_in_place(new: &Path, folder: &Path) -> Result<(), ImportError> {
-    if folder.exists() {
-        let old = free_name(folder);
-        fs::rename(folder, &old).map_err(|source| unusable(folder, source))?;
-    }
-    fs::rename(new, folder)
-        .and_then(|()| whole::sync_folder_of(folder))
-        .map_err(|source| unusable(folder, source))
-}
-
-/// `journal.old`, or with the first number behind it that is not taken.
-fn free_name(folder: &Path) -> PathBuf {
-    let base = folder.with_extension("old");
-    let others = (2_u64..).map(|number| folder.with_extension(format!("old-{number}")));
-    std::iter::once(base.clone()).chain(others).find(|name| !name.exists()).unwrap_or(base)
+    swap::clear(&new)?;
+    let moved = fill(&new, lines, id).and_then(|moved| {
+        swap::put_in_place(state, &new)?;
+        Ok(moved)
+    });
+    moved.inspect_err(|_| drop(fs::remove_dir_all(&new)))
 }
 
 fn fill(folder: &Path, lines: &mut impl BufRead, id: [u8; 16]) -> Result<Moved, ImportError> {

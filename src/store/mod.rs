@@ -20,6 +20,7 @@ mod ledger;
 mod passing;
 mod replay;
 mod size;
+mod swap;
 mod tail;
 mod whole;
 
