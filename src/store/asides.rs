@@ -1,5 +1,6 @@
 //! What is in doubt is moved aside under a name that says when, and not kept for ever.
 
+use crate::index::storage::Trouble;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,8 +25,14 @@ pub(super) fn set_aside(folder: &Path, stamp: &str) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
+/// A disk without room for a new index gets some: what was set aside is needed by nobody but whoever wants to look. Any other
+/// disk would not be better for it.
+pub(super) fn make_room(folder: &Path, trouble: Trouble) -> io::Result<()> {
+    if trouble == Trouble::Full { prune(folder, 0) } else { Ok(()) }
+}
+
 /// Removes what was set aside, but for the newest `kept`.
-pub(super) fn prune(folder: &Path, kept: usize) -> io::Result<()> {
+fn prune(folder: &Path, kept: usize) -> io::Result<()> {
     let prefix = format!("{}.aside-", folder.file_name().unwrap_or_default().to_string_lossy());
     let mut asides = Vec::new();
     for entry in fs::read_dir(folder.parent().unwrap_or(Path::new(".")))? {
@@ -43,4 +50,22 @@ pub(super) fn prune(folder: &Path, kept: usize) -> io::Result<()> {
 /// Removes a folder, or whatever stood in the place of one.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Trouble, make_room};
+
+    #[test]
+    fn only_a_full_disk_costs_what_was_set_aside() {
+        let state = tempfile::tempdir().unwrap();
+        let (folder, aside) = (state.path().join("index"), state.path().join("index.aside-1"));
+        std::fs::create_dir(&aside).unwrap();
+        for trouble in [Trouble::Disk, Trouble::Contents] {
+            make_room(&folder, trouble).unwrap();
+            assert!(aside.exists(), "{trouble:?}");
+        }
+        make_room(&folder, Trouble::Full).unwrap();
+        assert!(!aside.exists());
+    }
 }

@@ -47,9 +47,6 @@ pub enum StoreError {
     /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The index failed, freshly made.
-    #[error(transparent)]
-    Index(#[from] StorageError),
     /// A folder cannot be used.
     #[error("cannot use {}: {source}", path.display())]
     Folder {
@@ -58,9 +55,9 @@ pub enum StoreError {
         /// Why.
         source: io::Error,
     },
-    /// A fresh index cannot be opened.
-    #[error("cannot open a new index in {}: {reason}", path.display())]
-    NewIndex {
+    /// The index cannot be opened for want of a disk, or one that was just made cannot be.
+    #[error("cannot open the index in {}: {reason}", path.display())]
+    Index {
         /// Where.
         path: PathBuf,
         /// Why.
@@ -93,9 +90,7 @@ impl StoreError {
                 passing::passes(source)
             }
             Self::Journal(_) => false,
-            Self::Index(StorageError { trouble, .. }) | Self::NewIndex { trouble, .. } => {
-                *trouble == Trouble::Disk
-            }
+            Self::Index { trouble, .. } => trouble.passes(),
             Self::Hangs { .. } => false,
             Self::Thread(_) => true,
         }
@@ -153,8 +148,8 @@ pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
         None => match bring_up(opening, &folder, &mut healed) {
             Ok(brought_up) => return opened(opening, brought_up, healed, died),
             Err(Hurdle::Store(error)) => return Err(error),
-            Err(Hurdle::Index(Doubt { reason, trouble: trouble @ Trouble::Disk, .. })) => {
-                return Err(StoreError::NewIndex { path: folder, reason, trouble });
+            Err(Hurdle::Index(Doubt { reason, trouble, .. })) if trouble.passes() => {
+                return Err(StoreError::Index { path: folder, reason, trouble });
             }
             Err(Hurdle::Index(doubt)) => doubt,
         },
@@ -167,8 +162,9 @@ pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
             Err(StoreError::Hangs { path: folder, reason })
         }
         Err(Hurdle::Index(Doubt { reason, trouble, .. })) => {
-            make_room(&folder, trouble)?;
-            Err(StoreError::NewIndex { path: folder, reason, trouble })
+            asides::make_room(&folder, trouble)
+                .map_err(|source| StoreError::Folder { path: folder.clone(), source })?;
+            Err(StoreError::Index { path: folder, reason, trouble })
         }
     }
 }
@@ -198,14 +194,6 @@ fn set_aside(folder: &Path, stamp: &str, doubt: &Doubt) -> Result<Option<String>
         "the index was set aside as {} and is made again from the journal: {reason}",
         aside.display()
     )))
-}
-
-/// A disk without room for a new index gets some: what was set aside can be had again from nowhere, and nobody needs it.
-fn make_room(folder: &Path, trouble: Trouble) -> Result<(), StoreError> {
-    if trouble == Trouble::Disk {
-        asides::prune(folder, 0).map_err(|source| StoreError::Folder { path: folder.to_owned(), source })?;
-    }
-    Ok(())
 }
 
 fn opened(

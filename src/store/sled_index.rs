@@ -7,7 +7,7 @@
 //!
 //! The first failure is final for the handle, as it is for sled's own: nothing is read from it any more.
 
-use super::passing::passes;
+use super::passing::{is_full, passes};
 use crate::index::FORMAT;
 use crate::index::storage::{Storage, StorageError, Table, Trouble};
 use crate::world::digest;
@@ -322,6 +322,7 @@ fn failed(verb: &'static str, table: Table, error: &sled::Error) -> StorageError
 
 fn trouble(error: &sled::Error) -> Trouble {
     match error {
+        sled::Error::Io(error) if is_full(error) => Trouble::Full,
         sled::Error::Io(error) if passes(error) => Trouble::Disk,
         _ => Trouble::Contents,
     }
@@ -329,8 +330,9 @@ fn trouble(error: &sled::Error) -> Trouble {
 
 #[cfg(test)]
 mod tests {
-    use super::{SledIndex, open_apart};
-    use crate::index::storage::{Storage, Table};
+    use super::{SledIndex, open_apart, trouble};
+    use crate::index::storage::{Storage, Table, Trouble};
+    use rustix::io::Errno;
     use std::time::Duration;
 
     #[test]
@@ -371,6 +373,20 @@ mod tests {
             assert!(index.get(Table::Rows, key).is_err(), "{key:?} {bytes:?}");
             index.failure.take();
             assert!(index.scan(Table::Rows, key, &mut |_, _| {}).is_err(), "{key:?} {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_closed_disk_is_not_a_full_one_and_a_failing_one_is_neither() {
+        for (errno, expected) in [
+            (Errno::NOSPC, Trouble::Full),
+            (Errno::DQUOT, Trouble::Full),
+            (Errno::ROFS, Trouble::Disk),
+            (Errno::ACCESS, Trouble::Disk),
+            (Errno::MFILE, Trouble::Disk),
+            (Errno::IO, Trouble::Contents),
+        ] {
+            assert_eq!(trouble(&sled::Error::Io(errno.into())), expected, "{errno}");
         }
     }
 }
