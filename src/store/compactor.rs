@@ -7,8 +7,9 @@
 //!
 //! Absent: what is left of the records, which [`compact`] says.
 
-use super::compacting::{CompactError, compact};
+use super::compacting::compact;
 use super::journal::{Closed, Journal, JournalError, Written};
+use crate::index::storage::StorageError;
 use crate::world::dart::{Died, fault};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,18 +31,21 @@ pub struct Help {
     pub ended: Box<dyn FnOnce() + Send>,
 }
 
-/// Why the journal is not compacted.
+/// Why the journal is not compacted, or not to the end. Whatever a snapshot that is in place does not stand for is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum CompactionError {
-    /// It cannot be read, or what is left of it not be told or written.
+    /// The segments cannot be read, the snapshot cannot be written, or what it stands for cannot be removed.
     #[error(transparent)]
-    Compact(#[from] CompactError),
-    /// What the snapshot stands for cannot be removed.
+    Journal(#[from] JournalError),
+    /// What is left of the segments cannot be told.
     #[error(transparent)]
-    Remove(#[from] JournalError),
+    Told(#[from] StorageError),
+    /// There is no need any more.
+    #[error("the store is being closed")]
+    Stopped,
     /// The index did not take over.
     #[error("the index could not be flushed: {0}")]
-    Index(String),
+    Flush(String),
     /// A defect of ours.
     #[error("the compaction panicked")]
     Panicked,
@@ -211,7 +215,7 @@ fn compacted(
         if !only_remove {
             // What closed segments hold was applied before this was begun. An index that a kill leaves behind the snapshot
             // would be in doubt, and sound.
-            flush().map_err(CompactionError::Index)?;
+            flush().map_err(CompactionError::Flush)?;
             written = Some(compact(closed, stop)?);
         }
         // The next opening removes what an engine that ends does not wait for.
