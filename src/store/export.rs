@@ -1,8 +1,7 @@
 //! Everything that the journal knows as lines of JSON, and such lines as the journal of a state that is empty.
 //!
 //! Promise: what is imported exports the same bytes again. Lines that were cut, changed, left out or put in another order
-//! are refused, and so is what no client could have told; an import that fails leaves the state as it was. Reading needs no
-//! daemon, and disturbs none. A journal that has lost records is told with every session in doubt.
+//! are refused, and so is what no client could have told; an import that fails leaves the journal as it was.
 //!
 //! ```text
 //! {"staled_state":1}                              the format
@@ -12,30 +11,21 @@
 //!
 //! The seal of a line is the BLAKE3 digest of the seal before it and the line, in hexadecimal; the first is that of nothing.
 
-use super::compacting::tell;
-use super::journal::{self, Journal, JournalError, PAYLOAD_MAX};
+use super::journal::{Journal, JournalError, PAYLOAD_MAX};
 use super::record::Record;
 use super::replay::{apply, unforeseen};
-use super::{kept, swap, tail};
+use super::told::{self, Told, unanswered};
+use super::{kept, swap};
 use crate::index::Index;
-use crate::index::row::Baseline;
 use crate::index::storage::{Memory, StorageError};
 use crate::world::digest::blake3;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::{self, BufRead, ErrorKind, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The format of what is written here.
 const FORMAT: u32 = 1;
-
-/// How often a journal is read again of which a compaction took something away, or a failed append.
-const READ_TRIES: usize = 5;
-
-/// How often, and how long after, it is read again while a registration is being answered.
-const AWAITED_TRIES: usize = 20;
-const AWAITED_PAUSE: Duration = Duration::from_millis(50);
 
 /// What was exported or imported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -153,10 +143,8 @@ impl Sealed {
     }
 }
 
-/// Writes everything that the journal of this state folder knows. Of a daemon that goes on meanwhile it is what was
-/// written at some moment in between.
-pub fn export(state: &Path, out: &mut impl Write) -> Result<Moved, ExportError> {
-    let index = settled(state)?;
+/// Writes everything that a journal told.
+pub fn export(told: &Told, out: &mut impl Write) -> Result<Moved, ExportError> {
     let mut sealed = Sealed::default();
     let mut line = |bytes: &[u8]| -> Result<(), ExportError> {
         sealed.take(bytes);
@@ -164,12 +152,12 @@ pub fn export(state: &Path, out: &mut impl Write) -> Result<Moved, ExportError> 
         Ok(out.write_all(b"\n")?)
     };
     line(&json(&Head { staled_state: FORMAT }))?;
-    kept::of(&index, &mut |record| line(&record.to_bytes()))?;
+    kept::of(&told.index, &mut |record| line(&record.to_bytes()))?;
     let Sealed { lines, seal } = sealed;
     out.write_all(&json(&End { end: Seal { lines, seal } }))?;
     out.write_all(b"\n")?;
     out.flush()?;
-    Ok(counted(&index)?)
+    Ok(counted(&told.index)?)
 }
 
 fn json(value: &impl Serialize) -> Vec<u8> {
@@ -182,47 +170,9 @@ fn counted(index: &Index<Memory>) -> Result<Moved, StorageError> {
         let rows = index.rows(session)?;
         moved.sessions += 1;
         moved.rows += rows.len() as u64;
-        moved.unanswered += rows.iter().filter(|row| row.baseline == Baseline::Awaited).count() as u64;
+        moved.unanswered += unanswered(&rows);
     }
     Ok(moved)
-}
-
-/// What the journal tells when no registration is being answered, or has not been for some time.
-fn settled(state: &Path) -> Result<Index<Memory>, ExportError> {
-    for _ in 1..AWAITED_TRIES {
-        let index = known(state)?;
-        if counted(&index)?.unanswered == 0 {
-            return Ok(index);
-        }
-        std::thread::sleep(AWAITED_PAUSE);
-    }
-    known(state)
-}
-
-/// What the journal tells, in memory.
-fn known(state: &Path) -> Result<Index<Memory>, ExportError> {
-    let passes = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::UnexpectedEof);
-    for _ in 1..READ_TRIES {
-        match known_now(state) {
-            Err(ExportError::Journal(JournalError::Io { source, .. })) if passes(source.kind()) => {}
-            known => return known,
-        }
-    }
-    known_now(state)
-}
-
-fn known_now(state: &Path) -> Result<Index<Memory>, ExportError> {
-    let folder = &state.join("journal");
-    // Before the journal is read: what was on disk then is in it.
-    let id = journal::peek_id(folder)?;
-    let noted = tail::noted(&super::tail_of(state)).map_err(ExportError::Tail)?;
-    let noted = noted.filter(|noted| Some(noted.id) == id).map_or(0, |noted| noted.seq);
-    let mut index = Index::open(Memory::default(), "")?;
-    let read = journal::read(folder, &mut |piece| Ok(tell(&mut index, piece)?))?;
-    if read.in_doubt || noted > read.last_seq {
-        index.doubt_all()?;
-    }
-    Ok(index)
 }
 
 /// Makes the journal of this state folder from lines that an export wrote. Whoever calls has claimed the folder, so that
@@ -230,7 +180,7 @@ fn known_now(state: &Path) -> Result<Index<Memory>, ExportError> {
 pub fn import(state: &Path, lines: &mut impl BufRead, id: [u8; 16]) -> Result<Moved, ImportError> {
     let folder = state.join("journal");
     if folder.exists() {
-        let sessions = counted(&known(state)?).map_err(ExportError::Storage)?.sessions;
+        let sessions = counted(&told::now(state)?.index).map_err(ExportError::Storage)?.sessions;
         if sessions > 0 {
             return Err(ImportError::NotEmpty { state: state.to_owned(), sessions });
         }

@@ -22,6 +22,7 @@ mod replay;
 mod size;
 mod swap;
 mod tail;
+pub mod told;
 mod whole;
 
 use crate::index::storage::{StorageError, Trouble};
