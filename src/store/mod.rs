@@ -7,7 +7,7 @@
 
 pub mod decision_log;
 pub mod journal;
-pub mod kept;
+mod kept;
 pub mod record;
 pub mod sled_index;
 pub mod syncer;

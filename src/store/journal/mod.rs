@@ -157,7 +157,7 @@ impl Journal {
     }
 
     /// Records may be lost that the caller knows of: every opening says so from now on, whatever happens to this process.
-    pub fn put_in_doubt(&self) -> Result<(), JournalError> {
+    pub(crate) fn put_in_doubt(&self) -> Result<(), JournalError> {
         damage::put_in_doubt(&self.dir)
     }
 
@@ -193,7 +193,7 @@ impl Journal {
 
     /// The failure after which it takes nothing more, if there was one.
     #[must_use]
-    pub fn poisoned(&self) -> Option<&str> {
+    pub(crate) fn poisoned(&self) -> Option<&str> {
         self.poisoned.as_deref()
     }
 

@@ -21,12 +21,12 @@ pub(super) fn sync_or_mark(segment: &Path, file: &File) -> Result<(), JournalErr
 impl Journal {
     /// The file whose presence says that a sync failed, and that nothing was begun anew since.
     #[must_use]
-    pub fn failed_sync_mark(&self) -> PathBuf {
+    pub(crate) fn failed_sync_mark(&self) -> PathBuf {
         self.dir.join(MARK)
     }
 
     /// It was begun anew: the next opening need not do it.
-    pub fn forget_failed_sync(&self) -> Result<(), JournalError> {
+    pub(crate) fn forget_failed_sync(&self) -> Result<(), JournalError> {
         folder::remove(&self.failed_sync_mark())
     }
 }
