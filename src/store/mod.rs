@@ -18,6 +18,7 @@ mod compactor;
 pub mod export;
 mod ledger;
 mod passing;
+pub mod remembered;
 mod replay;
 mod size;
 mod swap;
@@ -27,6 +28,7 @@ mod whole;
 
 use crate::index::storage::{StorageError, Trouble};
 use crate::index::{Check, Index, RegisterError};
+use crate::memory;
 use crate::world::dart::Died;
 pub use compactor::{Compacted, Help};
 pub use ledger::Ledger;
@@ -283,6 +285,7 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
     }
     // Waking reads and counts everything: an index that lost keys shows it here, and is made again like any other.
     let checks = index.wake()?;
+    memory::audit::audit(index.storage())?;
     index.storage_mut().flush()?;
     Ok(BroughtUp { index, checks, journal })
 }
