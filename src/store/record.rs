@@ -54,7 +54,8 @@ pub enum Record {
         /// When, in microseconds since the epoch.
         at: i64,
     },
-    /// A session told whole, as it was left by records that are gone; or more of its rows.
+    /// A session told whole, as the records before left it, or the next part of one that is too long for one record. Snapshots
+    /// are made of nothing else, and so are the lines of an export.
     Kept(Box<Kept>),
     /// The memory changed.
     Remembered(Box<Remembered>),

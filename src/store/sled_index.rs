@@ -7,7 +7,7 @@
 //!
 //! The first failure is final for the handle, as it is for sled's own: nothing is read from it any more.
 
-use super::passing::passes;
+use super::passing::{is_full, passes};
 use super::seal::{open_seal, seal};
 use super::sled_open::open_apart;
 use super::words::{self, Place, Words};
@@ -318,6 +318,7 @@ fn failed(verb: &'static str, table: Table, error: &sled::Error) -> StorageError
 
 pub(super) fn trouble(error: &sled::Error) -> Trouble {
     match error {
+        sled::Error::Io(error) if is_full(error) => Trouble::Full,
         sled::Error::Io(error) if passes(error) => Trouble::Disk,
         _ => Trouble::Contents,
     }
@@ -325,8 +326,9 @@ pub(super) fn trouble(error: &sled::Error) -> Trouble {
 
 #[cfg(test)]
 mod tests {
-    use super::SledIndex;
+    use super::{SledIndex, trouble};
     use crate::index::storage::{Storage, StorageError, Table, Trouble};
+    use rustix::io::Errno;
 
     #[test]
     fn a_value_that_was_not_written_under_its_key_is_never_read() {
@@ -406,5 +408,19 @@ mod tests {
         refused(&mut index, &key(1), "no file");
         std::fs::write(&file, &bytes).unwrap();
         assert_eq!(index.get(Table::Words, &key(1)).unwrap().as_deref(), Some(&b"words of one"[..]));
+    }
+
+    #[test]
+    fn a_closed_disk_is_not_a_full_one_and_a_failing_one_is_neither() {
+        for (errno, expected) in [
+            (Errno::NOSPC, Trouble::Full),
+            (Errno::DQUOT, Trouble::Full),
+            (Errno::ROFS, Trouble::Disk),
+            (Errno::ACCESS, Trouble::Disk),
+            (Errno::MFILE, Trouble::Disk),
+            (Errno::IO, Trouble::Contents),
+        ] {
+            assert_eq!(trouble(&sled::Error::Io(errno.into())), expected, "{errno}");
+        }
     }
 }

@@ -281,6 +281,26 @@ fn a_log_that_ends_inside_a_line_and_what_was_set_aside_are_said() {
 }
 
 #[test]
+fn what_an_import_left_is_said_with_the_way_on() {
+    let machine = Machine::new();
+    machine.write("state/journal.new/0001.seg", "123");
+    machine.says(
+        "leftovers",
+        "journal.new was left by an import that did not end, 3 B",
+        "import-state` once more",
+    );
+    fs::remove_dir_all(machine.base.join("state/journal.new")).unwrap();
+    machine.write("state/journal.old-2/0001.seg", "12");
+    machine.says("leftovers", "journal.old-2 gave way to an import, and has no sessions, 2 B", "`rm -r '");
+    fs::remove_dir_all(machine.base.join("state/journal")).unwrap();
+    machine.says(
+        "leftovers",
+        "journal.old-2 gave way to an import that did not end",
+        "that one had no sessions",
+    );
+}
+
+#[test]
 fn what_the_daemon_calls_a_problem_is_one() {
     let mut machine = Machine::new();
     machine.asked = asked(&json!({ "problems": ["3 results cannot be watched; raise it"] }));

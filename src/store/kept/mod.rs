@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 /// its own. The longest single thing that a client can tell fits into one request line.
 const BYTES: usize = 1024 * 1024;
 
-/// A session, or more of what it believes.
+/// A session, or the next part of one: its lists go on where those of the part before ended.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Kept {
@@ -114,7 +114,7 @@ enum Whose {
 }
 
 /// The records that say everything this index was told, session by session in the order of their names.
-pub fn of<E: From<StorageError>>(
+pub(super) fn of<E: From<StorageError>>(
     index: &Index<impl Storage>,
     each: &mut dyn FnMut(Record) -> Result<(), E>,
 ) -> Result<(), E> {
