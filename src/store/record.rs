@@ -55,7 +55,7 @@ pub enum Record {
     },
     /// A session told whole, as it was left by records that are gone; or more of its rows.
     Kept(Box<Kept>),
-    /// Records before this one are lost: every session told so far is in doubt until it is registered anew.
+    /// Records before this one are lost: every session told so far is in doubt until it starts over.
     Doubted,
     /// Something believed failed in use.
     Refuted {
