@@ -320,9 +320,7 @@ impl RowIn {
         })?;
         let role = match self.role.as_deref() {
             None => Role::Result,
-            Some(word) => Role::ALL
-                .into_iter()
-                .find(|role| role.word() == word)
+            Some(word) => Role::of(word)
                 .ok_or_else(|| format!("row {id:?} has the role {word:?}, which there is not"))?,
         };
         Ok(Line {

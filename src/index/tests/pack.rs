@@ -28,6 +28,12 @@ fn lists_of_all_variants_are_whole() {
     lists_every_variant(&Cause::ALL);
     lists_every_variant(&Doubt::ALL);
     lists_every_variant(&Role::ALL);
+    for role in Role::ALL {
+        assert_eq!(Role::of(role.word()), Some(role));
+    }
+    for known in Cause::ALL.map(Freshness::Stale).into_iter().chain(Doubt::ALL.map(Freshness::Unknown)) {
+        assert_eq!(known.cause().and_then(Freshness::from_cause), Some(known));
+    }
 }
 
 /// Packs, unpacks, and then meets a bad disk: every cut and every flipped bit is either refused or another value.
