@@ -8,3 +8,13 @@
 pub mod observation;
 pub mod session;
 pub mod user;
+pub mod change;
+pub mod step;
+pub mod book;
+mod keys;
+mod apply;
+pub mod recent;
+pub mod kept;
+pub mod audit;
+
+pub use apply::apply;

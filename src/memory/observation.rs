@@ -30,6 +30,8 @@ pub struct Marks {
     pub updated_at: Moment,
     /// Number of the session in which this one was.
     pub session: u32,
+    /// Whether it has a topic key.
+    pub is_keyed: bool,
     /// Whether it rests on sources that are watched.
     pub has_sources: bool,
 }
@@ -45,5 +47,5 @@ pub struct Words {
     pub topic_key: Option<String>,
 }
 
-pack_struct!(Marks { kind, revision, created_at, updated_at, session, has_sources });
+pack_struct!(Marks { kind, revision, created_at, updated_at, session, is_keyed, has_sources });
 pack_struct!(Words { title, content, topic_key });
