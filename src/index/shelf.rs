@@ -164,7 +164,7 @@ impl<S: Storage> Shelf<S> {
         Ok(())
     }
 
-    fn unreadable(&self, table: Table) -> StorageError {
+    pub(super) fn unreadable(&self, table: Table) -> StorageError {
         let reason = "its bytes do not add up";
         self.storage.distrust(StorageError::contents("decode a value", table, reason))
     }

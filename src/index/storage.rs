@@ -177,7 +177,8 @@ pub struct StoredHead {
     pub open_questions: Vec<String>,
     /// Size of its scratchpad, in bytes.
     pub scratchpad_bytes: u64,
-    /// What was told may have been amended by records that are lost: nothing it believes is fresh until it is told anew.
+    /// What was told may have been amended by records that are lost: until it starts over, nothing it
+    /// believes is fresh.
     pub doubted: bool,
 }
 

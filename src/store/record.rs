@@ -62,7 +62,7 @@ pub enum Record {
     /// The memory changed, and records before this one hold what is to be forgotten: they are to be compacted. The journal
     /// knows such a record by how it begins.
     Forgotten(Box<Remembered>),
-    /// Records before this one are lost: every session told so far is in doubt until it is registered anew.
+    /// Records before this one are lost: every session told so far is in doubt until it starts over.
     Doubted,
     /// Something believed failed in use.
     Refuted {
