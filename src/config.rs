@@ -435,11 +435,15 @@ impl Config {
     }
 }
 
-fn usual_places() -> Vec<PathBuf> {
-    // A variable that is empty counts as not set.
+/// Where a user keeps configurations: `$XDG_CONFIG_HOME`, or `.config` in the home. A variable that is empty counts as
+/// not set.
+#[must_use]
+pub fn config_home() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = || variable("HOME").map(|home| home.join(".config"));
-    let user = variable("XDG_CONFIG_HOME").or_else(home);
-    let user = user.map(|folder| folder.join("staled/config.toml"));
+    variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|home| home.join(".config")))
+}
+
+fn usual_places() -> Vec<PathBuf> {
+    let user = config_home().map(|folder| folder.join("staled/config.toml"));
     user.into_iter().chain([PathBuf::from("/etc/staled/config.toml")]).collect()
 }

@@ -172,6 +172,16 @@ fn a_syncer_of_the_decision_log_that_dies_ends_the_process() {
 }
 
 #[test]
+fn an_engine_that_dies_ends_the_process() {
+    ends_the_process("engine", |_| ());
+}
+
+#[test]
+fn an_appender_that_dies_ends_the_process() {
+    ends_the_process("appender", |doomed| assert_eq!(decide(&doomed.daemon), None, "nothing was logged"));
+}
+
+#[test]
 fn a_scrub_that_dies_of_a_source_ends_one_process() {
     ends_one_process("scrub");
 }

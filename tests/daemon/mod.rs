@@ -104,12 +104,6 @@ pub(crate) fn write_each(place: &Place, paths: &[&str], text: &str) {
     }
 }
 
-/// Says that a case was left out, and why.
-#[expect(clippy::print_stderr, reason = "whoever runs the tests should know")]
-pub(crate) fn skipped(why: &str) {
-    eprintln!("skipped: {why}");
-}
-
 /// Runs git, away from whatever configuration this machine has.
 pub(crate) fn git(folder: &Path, args: &[&str]) -> String {
     let mut git = std::process::Command::new("git");

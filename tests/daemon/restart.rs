@@ -2,7 +2,7 @@
 //! or full of garbage, by torn ends.
 
 use crate::daemon::{cause, commit_all, decide, essence, files_below, git, register, write_each};
-use crate::harness::{Daemon, Place, digest, file, refusal};
+use crate::harness::{Daemon, Place, digest, file, lax, refusal};
 use serde_json::{Value, json};
 use staled::config::Config;
 use staled::daemon::{self, Command, Fatal, FolderError, Folders, Start};
@@ -81,11 +81,9 @@ fn moved_to_another_state(state: &Path) {
 fn acknowledge_everything(place: &Place, daemon: &Daemon) -> Vec<&'static str> {
     write_each(place, &["a", "b", "c", "d", "acked", "acked-then-changed", "reverted", "Cargo.lock"], "1");
     let head = commit_all(place);
-    let mut loose = file("b", "0");
-    loose["critical"] = false.into();
     let context = json!({ "session": "registered", "root": place.root, "user": "alice", "agent": "probe", "scratchpad_bytes": 9,
         "goal": { "statement": "g", "hypotheses": ["h"] }, "decisions": ["d"], "open_questions": ["q"],
-        "results": [file("a", "1"), loose, { "id": "none", "source": { "kind": "absent", "path": "none" } },
+        "results": [file("a", "1"), lax("b", "0"), { "id": "none", "source": { "kind": "absent", "path": "none" } },
             { "id": "v", "source": { "kind": "volatile", "what": "clock" } }],
         "invariants": [{ "name": "head", "source": { "kind": "git_head", "path": "." }, "digest": head },
             { "name": "lock", "source": { "kind": "lockfile", "path": "Cargo.lock" }, "digest": digest("1") }],
@@ -264,9 +262,7 @@ fn what_happened_while_nobody_looked_is_seen() {
         let head = commit_all(&place);
         let ids = ["same", "changed", "disguised", "gone", "folder", "touched"];
         let mut results: Vec<Value> = ids.iter().map(|id| file(id, "one\n")).collect();
-        let mut loose = file("loose", "one\n");
-        loose["critical"] = false.into();
-        results.push(loose);
+        results.push(lax("loose", "one\n"));
         results.push(json!({ "id": "none", "source": { "kind": "absent", "path": "none" } }));
         let context = json!({ "session": "s", "root": place.root, "results": results,
             "invariants": [{ "name": "head", "source": { "kind": "git_head", "path": "." }, "digest": head }] });

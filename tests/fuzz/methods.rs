@@ -1,8 +1,9 @@
 //! Every method with requests that are nearly right, against a living daemon.
 
 use super::tree::Node;
-use super::{corpus, rounds, say};
+use super::{corpus, rounds};
 use crate::daemon::{cause, commit_all, decide, essence, register};
+use crate::harness::say;
 use crate::harness::{Daemon, PATIENCE, Place, file};
 use fastrand::Rng;
 use serde_json::value::RawValue;

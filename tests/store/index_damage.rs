@@ -2,7 +2,8 @@
 //!
 //! The number of trials is `STALED_TRIALS`, 500 unless it says otherwise.
 
-use super::{open, say};
+use super::open;
+use crate::harness::say;
 use crate::harness::{Daemon, Place, file};
 use serde_json::json;
 use staled::index::Index;

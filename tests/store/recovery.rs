@@ -1,7 +1,7 @@
 //! A store that fails under a running daemon: nothing is answered from it, and it comes back by itself.
 
 use crate::cli::serve::Serving;
-use crate::harness::{self, Daemon, Place, file, wait_until};
+use crate::harness::{self, Daemon, Place, file, skipped, wait_until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use staled::client::{Client, ClientError};
@@ -23,7 +23,7 @@ impl<'place> FullDisk<'place> {
             .arg(place.home.join("state"))
             .status();
         if !mounted.is_ok_and(|status| status.success()) {
-            super::say("skipped: a small tmpfs cannot be mounted here, so no disk gets full");
+            skipped("a small tmpfs cannot be mounted here, so no disk gets full");
             return None;
         }
         Some(Self(place))
@@ -129,7 +129,7 @@ impl Closed {
     fn mount(folder: PathBuf) -> Option<Self> {
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "ro", "tmpfs"]).arg(&folder).status();
         if !mounted.is_ok_and(|status| status.success()) {
-            super::say("skipped: nothing can be mounted here, so no disk is closed");
+            skipped("nothing can be mounted here, so no disk is closed");
             return None;
         }
         Some(Self(folder))

@@ -33,6 +33,7 @@ use crate::session::SessionId;
 use crate::store::Ledger;
 use crate::store::record::settled;
 use crate::store::sled_index::SledIndex;
+use crate::world::dart::fault;
 use crate::world::{Batch, World};
 use remembering::Remembering;
 use scrubbing::Scrub;
@@ -198,6 +199,7 @@ impl Engine {
     }
 
     fn turn(&mut self) -> Result<(), Failure> {
+        fault("engine");
         let batch = self.world.take();
         // Asked after the taking: who died before a cookie came back has been told of by now.
         if let Some(thread) = self.deaths.first() {

@@ -1,8 +1,9 @@
 //! Whatever happens to the files of a compacted journal: it opens, tells what stood before the damage and nothing else, and
 //! says what is lost. The number of damages is ten times `STALED_TRIALS`, 60 unless it says otherwise.
 
-use super::super::{hurt, say};
+use super::super::hurt;
 use super::*;
+use crate::harness::say;
 
 /// Every payload in order with the file it stands in and where it begins there.
 fn stands(dir: &Path, told: &Told) -> Vec<(PathBuf, usize)> {
