@@ -3,7 +3,7 @@
 use super::paint::Tone;
 use crate::decision::reason;
 use crate::index::freshness::Doubt;
-use crate::protocol::path::WirePath;
+use crate::protocol::path::Reference;
 use crate::protocol::time;
 use serde_json::Value;
 use std::os::unix::ffi::OsStrExt;
@@ -54,9 +54,9 @@ pub(super) fn list<'a>(object: &'a Value, field: &str) -> &'a [Value] {
     object[field].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A path as it travels, for people: lossy where it is not UTF-8.
+/// A path or another label as it travels, for people: lossy where it is not UTF-8.
 pub(super) fn path(value: &Value) -> String {
-    serde_json::from_value::<WirePath>(value.clone())
+    serde_json::from_value::<Reference>(value.clone())
         .map_or_else(|_| String::new(), |path| harmless(&path.0.to_string_lossy()))
 }
 

@@ -4,6 +4,7 @@
 mod compaction;
 mod index;
 mod log;
+mod opening;
 mod points;
 mod rotation;
 mod traced;

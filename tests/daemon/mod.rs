@@ -3,6 +3,7 @@
 mod check;
 mod compaction;
 mod decide;
+mod doubt;
 mod eol;
 mod hello;
 mod log_read;

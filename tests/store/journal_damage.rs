@@ -267,7 +267,7 @@ fn only(report: &Value) -> (Value, Value) {
 }
 
 #[test]
-fn a_session_in_doubt_is_never_resumed_until_it_is_registered_anew() {
+fn a_session_in_doubt_is_never_resumed_until_it_starts_over() {
     let place = Place::new();
     place.write("a", "1");
     let daemon = Daemon::start(&place.home);

@@ -11,6 +11,7 @@ mod journal_damage;
 mod lost;
 mod recovery;
 mod syncer;
+mod words;
 
 use crate::harness::skipped;
 use staled::store::{self, Opening};

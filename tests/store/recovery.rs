@@ -142,6 +142,20 @@ impl Drop for Closed {
     }
 }
 
+#[test]
+fn an_index_is_set_aside_though_what_was_before_it_cannot_be_removed() {
+    let place = Place::new();
+    let state = place.home.join("state");
+    for name in ["index.aside-0", "index.aside-1", "index.aside-2"] {
+        std::fs::create_dir_all(state.join(name)).unwrap();
+    }
+    std::fs::write(state.join("index"), "no folder at all").unwrap();
+    let Some(_closed) = Closed::mount(state.join("index.aside-0")) else { return };
+    let healed = super::open(&state, 3).healed;
+    assert!(healed.iter().any(|healed| healed.contains("was set aside as")), "{healed:?}");
+    assert!(state.join("index.aside-0").exists() && state.join("index.aside-trial-3").exists());
+}
+
 /// A systemd that counts how often its watchdog was fed.
 fn watchdog(path: &Path) -> Arc<AtomicU64> {
     let systemd = UnixDatagram::bind(path).unwrap();

@@ -304,6 +304,26 @@ fn a_log_that_ends_inside_a_line_and_what_was_set_aside_are_said() {
 }
 
 #[test]
+fn what_an_import_left_is_said_with_the_way_on() {
+    let machine = Machine::new();
+    machine.write("state/journal.new/0001.seg", "123");
+    machine.says(
+        "leftovers",
+        "journal.new was left by an import that did not end, 3 B",
+        "import-state` once more",
+    );
+    fs::remove_dir_all(machine.base.join("state/journal.new")).unwrap();
+    machine.write("state/journal.old-2/0001.seg", "12");
+    machine.says("leftovers", "journal.old-2 gave way to an import, and has no sessions, 2 B", "`rm -r ");
+    fs::remove_dir_all(machine.base.join("state/journal")).unwrap();
+    machine.says(
+        "leftovers",
+        "journal.old-2 gave way to an import that did not end",
+        "that one had no sessions",
+    );
+}
+
+#[test]
 fn a_line_that_is_on_its_way_is_waited_for_and_one_that_never_comes_is_not() {
     let machine = Machine::new();
     machine.write("state/decisions.jsonl", "{}\n{\"half\":");

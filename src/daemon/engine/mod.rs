@@ -8,10 +8,13 @@
 mod journaling;
 pub(super) mod keeping;
 mod pushing;
+mod remembering;
 mod scrubbing;
 mod taken;
 mod vigil;
 mod waiting;
+
+pub(super) use remembering::no_evidence;
 
 use super::clock;
 use super::deaths::Deaths;
@@ -32,6 +35,7 @@ use crate::store::record::settled;
 use crate::store::sled_index::SledIndex;
 use crate::world::dart::fault;
 use crate::world::{Batch, World};
+use remembering::Remembering;
 use scrubbing::Scrub;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -72,6 +76,7 @@ pub(super) struct Engine {
     retry_after: Duration,
     retry_at: Option<Instant>,
     scrub: Scrub,
+    remembering: Remembering,
     stopping: bool,
     /// Why the index may not be read any more.
     failed: Option<StorageError>,
@@ -159,6 +164,10 @@ impl Engine {
             retry_after: retry,
             retry_at: None,
             scrub: Scrub::new(Duration::from_secs(config.verify.scrub_pass_s)),
+            remembering: Remembering::new(
+                Duration::from_secs(config.memory.session_timeout_hours * 3_600),
+                config.memory.search_cache_bytes,
+            ),
             stopping: false,
             failed: None,
             anew_at: None,
@@ -205,6 +214,7 @@ impl Engine {
         self.release();
         self.expire()?;
         self.tend_journal();
+        self.tend_memory()?;
         Ok(self.tend_trees()?)
     }
 

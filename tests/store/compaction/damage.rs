@@ -105,12 +105,19 @@ fn a_missing_snapshot_and_a_missing_segment_behind_it_are_damage() {
     let check = |case: &str, told: &Told, last_seq: u64, hurt: &dyn Fn(&Path)| {
         let dir = copy_of(made.path());
         hurt(dir.path());
+        let unread = staled::store::journal::read(dir.path(), &mut |_| Ok(())).unwrap_err();
+        assert!(unread.is_damage(), "{case}: {unread}");
+        if case == "no segment at all" {
+            let missing = format!("{} at byte 0: it is missing", segment(dir.path(), 11).display());
+            assert!(unread.to_string().contains(&missing), "{unread}");
+        }
         let (_, opened, found) = open(dir.path()).unwrap();
         assert_eq!((&found, opened.last_seq, opened.in_doubt), (told, last_seq, true), "{case}");
         assert!(opened.damage.unwrap().aside.iter().all(|path| path.exists()), "{case}");
         let (_, opened, again) = open(dir.path()).unwrap();
         assert_eq!((&again, opened.last_seq, opened.in_doubt), (told, last_seq, true), "{case}, twice");
         assert_eq!(opened.damage, None, "{case}");
+        assert!(staled::store::journal::read(dir.path(), &mut |_| Ok(())).unwrap().in_doubt, "{case}");
     };
     let nothing = Told::default();
     let kept = first(&expected, expected.kept.len());
