@@ -134,6 +134,10 @@ fn finish(
     if sight != Sight::Clear {
         engine.index.give_up_awaiting(session)?;
     }
+    // Nobody knows what became of the sources since they were looked at. What was told stays, and may be told again.
+    if sight == Sight::Blind {
+        return Err(blind());
+    }
     let rows = engine.index.rows_of(session, &begun.told)?;
     let head = engine.index.head(session)?;
     for record in settled(head.session.as_str(), &rows) {
