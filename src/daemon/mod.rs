@@ -6,6 +6,7 @@
 
 mod activation;
 mod anchor;
+mod blocking;
 mod clock;
 mod confine;
 mod connection;
@@ -39,6 +40,7 @@ use crate::store::StoreError;
 use crate::store::decision_log::LogError;
 use crate::world::WorldError;
 use crate::world::dart::Died;
+use blocking::Undone;
 use deaths::Deaths;
 use engine::keeping::{Making, STARTED, keep};
 use engine::{Health, Parts};
@@ -335,5 +337,5 @@ async fn serve(
 }
 
 fn flatten(ended: Result<Result<(), Fatal>, tokio::task::JoinError>) -> Result<(), Fatal> {
-    ended.unwrap_or_else(|error| Err(Fatal::Engine(error.to_string())))
+    ended.unwrap_or_else(|error| Err(Fatal::Engine(Undone::of("it", &error).to_string())))
 }

@@ -4,6 +4,7 @@
 //! store that has failed leaves out what only it knows, and `staled_store_up` says so.
 
 use super::{Answer, Daemon};
+use crate::daemon::blocking::blocking;
 use crate::daemon::engine::Engine;
 use crate::daemon::handle::Need;
 use crate::index::storage::StorageError;
@@ -98,7 +99,7 @@ impl Known {
 async fn on_disk(daemon: &Daemon, out: &mut Exposition) -> Result<(), Refusal> {
     let state = daemon.folders.state.clone();
     // Listing folders may wait for a disk, and nobody else shall.
-    let sizes = tokio::task::spawn_blocking(move || {
+    let sizes = blocking("a count of bytes", move || {
         [bytes_of_log(&state), bytes_below(&state.join("journal")), bytes_below(&state.join("index"))]
     });
     let [log, journal, index] = sizes.await.map_err(|error| Refusal::application("store_failed", error))?;
