@@ -156,7 +156,12 @@ pub(in crate::daemon) async fn keep(
                 close(engine.into_parts().1).await;
                 return Ok(());
             }
-            Err(Failure::Died(thread)) => return Err(Fatal::Died(thread)),
+            Err(Failure::Died(thread)) => {
+                // Not waited for here: who asks is refused at once, and the process waits as long as it does for any.
+                let (_, remains) = engine.into_parts();
+                drop(tokio::task::spawn_blocking(move || drop(remains)));
+                return Err(Fatal::Died(thread));
+            }
             Err(Failure::Store(failure)) => failure,
         };
         tracing::error!(%failure, "the store failed, and is opened again");
@@ -166,7 +171,11 @@ pub(in crate::daemon) async fn keep(
         let remains;
         (parts, remains) = engine.into_parts();
         vigil = Vigil::default();
-        if stopping || let_go(&making, &mut parts, &mut vigil, remains).await.is_none() {
+        if stopping {
+            close(remains).await;
+            return Ok(());
+        }
+        if let_go(&making, &mut parts, &mut vigil, remains).await.is_none() {
             return Ok(());
         }
         pause = if begun.elapsed() > STEADY { PAUSE } else { pause };

@@ -108,7 +108,7 @@ pub(super) struct Health {
     pub(super) missed_events: u64,
     /// How often the journal was compacted.
     pub(super) compactions: u64,
-    /// How often the scrub has begun again from the first source.
+    /// How often the scrub has begun again from the first source, with whatever store.
     pub(super) scrub_passes: u64,
     /// Why nothing can be seen at the moment.
     pub(super) blind: Option<String>,
