@@ -25,6 +25,7 @@ mod request;
 mod server;
 mod signal;
 mod subscribers;
+mod synced;
 mod systemd;
 
 pub use activation::{Activated, ActivationError};

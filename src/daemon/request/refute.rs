@@ -43,7 +43,8 @@ pub(super) async fn refute(daemon: &Daemon, ask: Refute, began: Instant) -> Answ
     let observed = strip(ask.observed.as_deref().unwrap_or_default());
     let source = target.to_string_lossy();
     let fields = [("session", session.as_str()), ("target", &source), ("observed", &observed)];
-    daemon.log.event("fact_refuted", &fields).map_err(|error| Refusal::application("log_failed", error))?;
+    let logged = daemon.log.event_answered("fact_refuted", &fields).await;
+    logged.map_err(|error| Refusal::application("log_failed", error))?;
     let decision = match last_resume(daemon, &session).await? {
         None => "null".to_owned(),
         Some(superseded) => {
