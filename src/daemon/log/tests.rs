@@ -172,7 +172,7 @@ fn a_file_that_fails_before_it_was_relied_on_is_replaced_and_keeps_its_lines() {
 #[tokio::test]
 async fn an_event_that_somebody_waits_for_is_on_disk_before_they_are_answered() {
     let state = tempfile::tempdir().unwrap();
-    let options = config::Log { sync: config::Sync::Always, ..config::Log::default() };
+    let options = config::Log { sync: config::Sync::Always, anchor_lines: 0, ..config::Log::default() };
     let log = Log::open(state.path(), &options, &Died::default()).unwrap();
     let syncs = || log.counts().1;
     for so_far in 0..3 {
@@ -187,11 +187,11 @@ async fn an_event_that_somebody_waits_for_is_on_disk_before_they_are_answered() 
     assert!(unlogged.to_string().starts_with("the decision log could not be synced"), "{unlogged}");
 }
 
-/// Nobody waits for it, but a power cut may come before the next decision.
+/// Nobody waits for it, but a power cut may come before the next decision. Without anchors, which are synced for as well.
 #[test]
 fn an_event_that_nobody_waits_for_is_synced_all_the_same() {
     let state = tempfile::tempdir().unwrap();
-    let options = config::Log { sync: config::Sync::Always, ..config::Log::default() };
+    let options = config::Log { sync: config::Sync::Always, anchor_lines: 0, ..config::Log::default() };
     let log = Log::open(state.path(), &options, &Died::default()).unwrap();
     log.event("event", &[]).unwrap();
     until("it is synced", || log.counts().1 > 0);
