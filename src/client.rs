@@ -13,7 +13,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long to wait for an answer. A registration of many files is the slowest thing that can be asked.
+/// How long to wait for an answer, or until anything more of a question is taken. A registration of many files is the
+/// slowest thing that can be asked.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// No answer.
@@ -71,10 +72,15 @@ pub struct Client {
 impl Client {
     /// Connects to the daemon behind a socket.
     pub fn connect(socket: &Path) -> Result<Self, ClientError> {
+        Self::connect_for(socket, ANSWER_TIMEOUT)
+    }
+
+    fn connect_for(socket: &Path, patience: Duration) -> Result<Self, ClientError> {
         let no_daemon = |source| ClientError::NoDaemon { socket: socket.to_owned(), source };
         let stream = UnixStream::connect(socket).map_err(no_daemon)?;
         trust(socket, &stream).map_err(|why| ClientError::NotTrusted { socket: socket.to_owned(), why })?;
-        stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(no_daemon)?;
+        stream.set_read_timeout(Some(patience)).map_err(no_daemon)?;
+        stream.set_write_timeout(Some(patience)).map_err(no_daemon)?;
         let writer = stream.try_clone().map_err(no_daemon)?;
         Ok(Self {
             socket: socket.to_owned(),
@@ -92,14 +98,21 @@ impl Client {
         let mut line = request::line(id, method, params);
         line.push('\n');
         let socket = self.socket.clone();
-        let broken = |source: io::Error| match source.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+        let broken = |source: io::Error| {
+            if is_late(&source) {
                 ClientError::Late { socket: socket.clone() }
+            } else {
+                ClientError::Broken { socket: socket.clone(), source }
             }
-            _ => ClientError::Broken { socket: socket.clone(), source },
         };
         // A line or a connection that is refused is closed while we may still be writing; why stands in the answer.
         let sent = self.writer.write_all(line.as_bytes());
+        if let Err(source) = sent.as_ref()
+            && is_late(source)
+        {
+            // Who reads nothing answers nothing.
+            return Err(ClientError::Late { socket });
+        }
         let mut answer = String::new();
         match (sent, self.reader.read_line(&mut answer)) {
             (_, Ok(len)) if len > 0 => {}
@@ -144,12 +157,15 @@ impl Subscription {
                 line.map(Some).map_err(|error| ClientError::Nonsense(error.to_string()))
             }
             Ok(_) => Err(broken(io::ErrorKind::UnexpectedEof.into())),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                Ok(None)
-            }
+            Err(error) if is_late(&error) => Ok(None),
             Err(error) => Err(broken(error)),
         }
     }
+}
+
+/// A socket's timeout has passed.
+fn is_late(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 fn trust(socket: &Path, stream: &UnixStream) -> Result<(), String> {
@@ -171,4 +187,26 @@ fn trust(socket: &Path, stream: &UnixStream) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Client, ClientError};
+    use std::os::unix::net::UnixListener;
+    use std::time::Duration;
+
+    #[test]
+    fn a_daemon_that_reads_nothing_is_given_up() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("socket");
+        let _deaf = UnixListener::bind(&socket).expect("a socket");
+        let (told, outcome) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut client = Client::connect_for(&socket, Duration::from_millis(50)).expect("connected");
+            // More than the kernel holds for a socket.
+            told.send(client.ask("check", &"?".repeat(4_000_000))).expect("somebody waits");
+        });
+        let outcome = outcome.recv_timeout(Duration::from_secs(60)).expect("it does not wait for ever");
+        assert!(matches!(outcome, Err(ClientError::Late { .. })), "{outcome:?}");
+    }
 }

@@ -51,12 +51,12 @@ use log::Log;
 use metrics::Metrics;
 use post::Post;
 use std::io;
-use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 use subscribers::Subscribers;
 use systemd::Systemd;
+use tokio::net::UnixListener;
 use tokio::sync::{Notify, mpsc, watch};
 
 /// What the engine gets beyond the bound of a drain.
@@ -248,6 +248,9 @@ async fn live(
         }
         None => (server::bind(&folders)?, None),
     };
+    let socket = handed.as_deref().unwrap_or(&folders.socket);
+    let listener = UnixListener::from_std(listener)
+        .map_err(|source| Fatal::Socket { path: socket.to_owned(), source })?;
     let post = Post::take(&folders, handed.as_deref());
     let subscribers = Arc::<Subscribers>::default();
     let told = Arc::clone(&subscribers);

@@ -166,7 +166,8 @@ impl Engine {
 
     /// Lives until told to stop, or until the index fails or a thread dies.
     pub(super) async fn run(&mut self, checks: Vec<Check>) -> Result<(), Failure> {
-        // The watcher was just started, which the world reports as a gap: it is the one that everything is woken in.
+        // Nothing is followed yet, and everything is looked at from here on. So whatever these eyes have seen is told by
+        // those looks: the gap of their own start, unless they were opened before the store was.
         let _ = self.world.take();
         self.world.verify(checks, false);
         while !self.stopping {
@@ -396,8 +397,11 @@ impl Engine {
     /// What is wrong and not mended yet.
     pub(super) fn problems(&self) -> Vec<String> {
         let mut problems: Vec<String> = self.health.blind.iter().cloned().collect();
-        for (doubt, rows) in self.index.doubts().unwrap_or_default() {
-            problems.push(format!("{rows} results or invariants {} ({})", doubt.remedy(), doubt.word()));
+        match self.index.doubts() {
+            Ok(doubts) => problems.extend(doubts.into_iter().map(|(doubt, rows)| {
+                format!("{rows} results or invariants {} ({})", doubt.remedy(), doubt.word())
+            })),
+            Err(error) => problems.push(format!("how many results cannot be told is not known: {error}")),
         }
         problems.extend(self.world.left_alone().map(|path| {
             format!(

@@ -93,7 +93,7 @@ async fn dispatch(daemon: &Daemon, verb: Verb, began: Instant, wanted: &mut Opti
             *wanted = Some(asked);
             Ok(answer)
         }
-        Verb::LogRead(ask) => log_read::log_read(daemon, &ask),
+        Verb::LogRead(ask) => log_read::log_read(daemon, &ask).await,
         Verb::Check(ask) => check::check(&ask),
         Verb::Metrics => metrics::metrics(daemon).await,
         Verb::Reload => match daemon.reload() {
