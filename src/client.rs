@@ -6,6 +6,8 @@
 use crate::protocol::answer::Answer;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::request::{self, Subscribe};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde::Serialize;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
@@ -77,10 +79,12 @@ impl Client {
 
     fn connect_for(socket: &Path, patience: Duration) -> Result<Self, ClientError> {
         let no_daemon = |source| ClientError::NoDaemon { socket: socket.to_owned(), source };
-        let stream = UnixStream::connect(socket).map_err(no_daemon)?;
+        let stream = connect_within(socket, patience).map_err(|source| match is_late(&source) {
+            true => ClientError::Late { socket: socket.to_owned() },
+            false => no_daemon(source),
+        })?;
         trust(socket, &stream).map_err(|why| ClientError::NotTrusted { socket: socket.to_owned(), why })?;
         stream.set_read_timeout(Some(patience)).map_err(no_daemon)?;
-        stream.set_write_timeout(Some(patience)).map_err(no_daemon)?;
         let writer = stream.try_clone().map_err(no_daemon)?;
         Ok(Self {
             socket: socket.to_owned(),
@@ -163,6 +167,16 @@ impl Subscription {
     }
 }
 
+/// Bounded from before it connects: where as many wait already as may, the kernel would have us wait for ever. What is
+/// written later has the same bound.
+fn connect_within(socket: &Path, patience: Duration) -> io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(socket)?;
+    let stream = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&stream, Timeout::Send, Some(patience))?;
+    net::connect(&stream, &address)?;
+    Ok(stream.into())
+}
+
 /// A socket's timeout has passed.
 fn is_late(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
@@ -193,19 +207,36 @@ fn trust(socket: &Path, stream: &UnixStream) -> Result<(), String> {
 mod tests {
     use super::{Client, ClientError};
     use std::os::unix::net::UnixListener;
+    use std::path::Path;
     use std::time::Duration;
 
     #[test]
     fn a_daemon_that_reads_nothing_is_given_up() {
+        late(|socket| {
+            let mut client = Client::connect_for(socket, PATIENCE)?;
+            // More than the kernel holds for a socket.
+            client.ask("check", &"?".repeat(4_000_000))
+        });
+    }
+
+    #[test]
+    fn a_daemon_at_which_too_many_wait_is_given_up() {
+        late(|socket| {
+            let _waiting = [Client::connect_for(socket, PATIENCE)?, Client::connect_for(socket, PATIENCE)?];
+            Client::connect_for(socket, PATIENCE).map(|_| "connected".to_owned())
+        });
+    }
+
+    const PATIENCE: Duration = Duration::from_millis(50);
+
+    /// What does not end at a daemon that accepts nobody, and lets two wait for that.
+    fn late(ask: fn(&Path) -> Result<String, ClientError>) {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("socket");
-        let _deaf = UnixListener::bind(&socket).expect("a socket");
+        let deaf = UnixListener::bind(&socket).expect("a socket");
+        rustix::net::listen(&deaf, 1).expect("it listens");
         let (told, outcome) = std::sync::mpsc::channel();
-        std::thread::spawn(move || {
-            let mut client = Client::connect_for(&socket, Duration::from_millis(50)).expect("connected");
-            // More than the kernel holds for a socket.
-            told.send(client.ask("check", &"?".repeat(4_000_000))).expect("somebody waits");
-        });
+        std::thread::spawn(move || told.send(ask(&socket)));
         let outcome = outcome.recv_timeout(Duration::from_secs(60)).expect("it does not wait for ever");
         assert!(matches!(outcome, Err(ClientError::Late { .. })), "{outcome:?}");
     }
