@@ -79,9 +79,8 @@ impl Client {
 
     fn connect_for(socket: &Path, patience: Duration) -> Result<Self, ClientError> {
         let no_daemon = |source| ClientError::NoDaemon { socket: socket.to_owned(), source };
-        let stream = connect_within(socket, patience).map_err(|source| match is_late(&source) {
-            true => ClientError::Late { socket: socket.to_owned() },
-            false => no_daemon(source),
+        let stream = connect_within(socket, patience).map_err(|source| {
+            if is_late(&source) { ClientError::Late { socket: socket.to_owned() } } else { no_daemon(source) }
         })?;
         trust(socket, &stream).map_err(|why| ClientError::NotTrusted { socket: socket.to_owned(), why })?;
         stream.set_read_timeout(Some(patience)).map_err(no_daemon)?;

@@ -53,7 +53,7 @@ pub enum Verb {
     Shutdown,
 }
 
-/// Every method that [`Verb::method`] gives.
+/// Every method that [`Verb::method`] gives, `hello` first.
 pub const METHODS: [&str; 16] = [
     "hello",
     "context.register",

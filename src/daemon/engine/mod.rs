@@ -5,11 +5,12 @@
 //!
 //! It ends with the first failure of its index, and whoever waited is told so: see [`keeping`].
 
+mod counted;
 mod journaling;
 pub(super) mod keeping;
 mod pushing;
 mod scrubbing;
-mod taken;
+mod span;
 mod vigil;
 mod waiting;
 
@@ -31,11 +32,12 @@ use crate::store::Ledger;
 use crate::store::record::settled;
 use crate::store::sled_index::SledIndex;
 use crate::world::{Batch, World};
+pub(super) use counted::Counted;
 use scrubbing::Scrub;
+use span::traced;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use taken::traced;
 use tokio::sync::{Notify, mpsc};
 use waiting::{Flight, Waiter};
 

@@ -85,18 +85,19 @@ async fn of_daemon(daemon: &Daemon) -> Answer {
 }
 
 fn known(engine: &Engine) -> Result<Known<'_>, Refusal> {
+    let counted = engine.counted()?;
     Ok(Known {
         clock: Some(ClockOut::from(engine.index.clock())),
-        sessions: Some(engine.index.sessions()?.len()),
-        sources: Some(engine.index.sources_len()),
-        suspects: Some(engine.index.pending_len()),
-        watches: Some(engine.world.watches_len()),
-        events: Some(engine.world.events()),
-        gaps: Some(engine.health.gaps),
-        missed_events: Some(engine.health.missed_events),
-        scrub_passes: Some(engine.health.scrub_passes),
+        sessions: Some(counted.sessions),
+        sources: Some(counted.sources),
+        suspects: Some(counted.suspects),
+        watches: Some(counted.watches),
+        events: Some(counted.events),
+        gaps: Some(counted.gaps),
+        missed_events: Some(counted.missed_events),
+        scrub_passes: Some(counted.scrub_passes),
         journal_bytes: Some(engine.ledger.bytes()),
-        compactions: Some(engine.health.compactions),
+        compactions: Some(counted.compactions),
         compacting: Some(engine.ledger.is_compacting()),
         last_gap: engine.health.last_gap.as_deref(),
     })
