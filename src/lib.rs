@@ -11,7 +11,7 @@
 //!
 //! | rooms | what they do |
 //! |---|---|
-//! | [`session`], [`index`], [`decision`], [`protocol`] | believe, know, conclude, say: pure, no I/O, no clock, no async |
+//! | [`session`], [`index`], [`memory`], [`decision`], [`protocol`] | believe, know, remember, conclude, say: pure, no I/O, no clock, no async |
 //! | [`world`], [`store`] | eyes and disk: the only code that touches the outside |
 //! | [`config`], [`daemon`] | the process: composition, order, shutdown |
 //! | [`client`], [`agent`], [`cli`] | doors: they speak the protocol; only `cli serve` enters the daemon |
@@ -47,6 +47,7 @@
 
 pub mod session;
 pub mod index;
+pub mod memory;
 pub mod decision;
 pub mod protocol;
 pub mod world;

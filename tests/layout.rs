@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Rooms that do no I/O, read no clock and know no async.
-const PURE: [&str; 4] = ["session", "index", "decision", "protocol"];
+const PURE: [&str; 5] = ["session", "index", "memory", "decision", "protocol"];
 
 /// Which rooms may name an outside crate.
 const DOORS: [(&str, &[&str]); 23] = [
     ("base64", &["protocol"]),
-    ("blake3", &["index", "world"]),
+    ("blake3", &["index", "memory", "world"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
     ("flate2", &["world", "agent"]),

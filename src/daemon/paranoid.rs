@@ -38,7 +38,7 @@ pub(super) struct CrossChecks {
 
 struct Asked {
     root: PathBuf,
-    moment: (String, (u64, u64)),
+    moment: (String, u64),
     claims: Vec<Claim>,
 }
 
@@ -77,7 +77,7 @@ async fn ask(daemon: &Daemon, session: &SessionId, deadline: Duration) -> Result
             return Ok(None);
         };
         let clock = engine.index.clock();
-        let moment = (clock.epoch.clone(), engine.world.moment());
+        let moment = (clock.epoch.clone(), engine.world.events());
         let (root, claims) = (engine.index.head(session)?.root, engine.index.claims(session)?);
         Ok::<_, StorageError>(Some(Asked { root, moment, claims }))
     });

@@ -149,7 +149,7 @@ impl Pack for SessionId {
     }
 
     fn unpack(input: &mut &[u8]) -> Option<Self> {
-        SessionId::new(std::str::from_utf8(unpack_bytes(input)?).ok()?)
+        SessionId::stored(std::str::from_utf8(unpack_bytes(input)?).ok()?)
     }
 }
 

@@ -252,7 +252,7 @@ impl<S: Storage> Index<S> {
         let next: Next = shelf.get(Table::Meta, NEXT)?.unwrap_or_default();
         let mut names = HashMap::new();
         for (name, session) in shelf.list::<SessionNo>(Table::Names, &[])? {
-            let name = std::str::from_utf8(&name).ok().and_then(SessionId::new);
+            let name = std::str::from_utf8(&name).ok().and_then(SessionId::stored);
             names.extend(name.map(|name| (name, session)));
         }
         Ok(Self {

@@ -35,6 +35,22 @@ pub enum Table {
     Entries,
     /// (Tree's source number, path below it) → what stood there when.
     Changes,
+    /// Name of a user of the memory → [`User`](crate::memory::user::User).
+    Users,
+    /// (User's number, session's number) → a session of the memory, without its summary.
+    UserSessions,
+    /// (User's number, observation) → what it is, without its words.
+    Observations,
+    /// (User's number, observation, revision) → what an earlier revision was, without its words.
+    Revisions,
+    /// (User's number, digest of type and content) → observation.
+    Wordings,
+    /// (User's number, digest of a topic key) → observation.
+    Topics,
+    /// (User's number, session's number, observation) → nothing: the observation was last saved in that session.
+    SavedIn,
+    /// (User's number, …) → words of the memory: whatever a user may want forgotten. See [`Storage::shred`].
+    Words,
 }
 
 /// The storage failed or holds what nobody wrote.
@@ -90,6 +106,12 @@ pub trait Storage {
         from: &[u8],
         each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StorageError>;
+    /// Leaves nothing on the disk of what was removed below this prefix, of 4 bytes. Only of [`Table::Words`]; other tables may
+    /// keep removed bytes as long as they please.
+    fn shred(&mut self, table: Table, prefix: &[u8]) -> Result<(), StorageError> {
+        let _ = (table, prefix);
+        Ok(())
+    }
     /// What was read cannot be what was written. Who keeps a first failure keeps this one too: whoever reads next, for
     /// whomever, is not to believe it, even where this reader only refuses a request.
     fn distrust(&self, error: StorageError) -> StorageError {

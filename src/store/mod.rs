@@ -18,6 +18,7 @@ mod compactor;
 pub mod export;
 mod ledger;
 mod passing;
+pub mod remembered;
 mod replay;
 mod size;
 mod tail;
@@ -25,6 +26,7 @@ mod whole;
 
 use crate::index::storage::{StorageError, Trouble};
 use crate::index::{Check, Index, RegisterError};
+use crate::memory;
 use crate::world::dart::Died;
 pub use compactor::{Compacted, Help};
 pub use ledger::Ledger;
@@ -284,6 +286,7 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
     }
     // Waking reads and counts everything: an index that lost keys shows it here, and is made again like any other.
     let checks = index.wake()?;
+    memory::audit::audit(index.storage())?;
     index.storage_mut().flush()?;
     Ok(BroughtUp { index, checks, journal })
 }

@@ -4,6 +4,7 @@
 //! records are read for ever: a field may be added, never renamed.
 
 use super::kept::Kept;
+use super::remembered::Remembered;
 use crate::index::row::{Baseline, Role, Row};
 use crate::index::view::seen_text;
 use crate::protocol::context::Context;
@@ -55,6 +56,11 @@ pub enum Record {
     },
     /// A session told whole, as it was left by records that are gone; or more of its rows.
     Kept(Box<Kept>),
+    /// The memory changed.
+    Remembered(Box<Remembered>),
+    /// The memory changed, and records before this one hold what is to be forgotten: they are to be compacted. The journal
+    /// knows such a record by how it begins.
+    Forgotten(Box<Remembered>),
     /// Records before this one are lost: every session told so far is in doubt until it is registered anew.
     Doubted,
     /// Something believed failed in use.

@@ -2,6 +2,7 @@
 
 use super::kept::PutBackError;
 use super::record::{Record, restored};
+use super::remembered::ApplyError;
 use crate::index::storage::{Storage, StorageError};
 use crate::index::{Index, RegisterError};
 use crate::protocol::convert;
@@ -88,6 +89,7 @@ pub(super) fn apply(index: &mut Index<impl Storage>, record: Record) -> Result<(
             }
         }
         Record::Kept(kept) => kept.put_back(index)?,
+        Record::Remembered(remembered) | Record::Forgotten(remembered) => remembered.apply(index)?,
         Record::Doubted => index.doubt_all()?,
         Record::Refuted { session, target, at } => {
             if let Some(session) = index.session(&named(&session)?) {
@@ -98,6 +100,18 @@ pub(super) fn apply(index: &mut Index<impl Storage>, record: Record) -> Result<(
     Ok(())
 }
 
-fn named(session: &str) -> Result<SessionId, Refusal> {
-    convert::session(session)
+pub(super) fn named(session: &str) -> Result<SessionId, Refusal> {
+    match SessionId::stored(session) {
+        Some(own) if own.observation().is_some() => Ok(own),
+        _ => convert::session(session),
+    }
+}
+
+impl From<ApplyError> for ReplayError {
+    fn from(error: ApplyError) -> Self {
+        match error {
+            ApplyError::Refused(refusal) => Self::Refused(refusal),
+            ApplyError::Register(error) => Self::Register(error),
+        }
+    }
 }

@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 // The first one holds what the index says of itself.
-const TABLES: [(Table, &str); 10] = [
+const TABLES: [(Table, &str); 18] = [
     (Table::Meta, "meta"),
     (Table::Names, "names"),
     (Table::Summaries, "summaries"),
@@ -28,6 +28,14 @@ const TABLES: [(Table, &str); 10] = [
     (Table::Keys, "keys"),
     (Table::Entries, "entries"),
     (Table::Changes, "changes"),
+    (Table::Users, "users"),
+    (Table::UserSessions, "user-sessions"),
+    (Table::Observations, "observations"),
+    (Table::Revisions, "revisions"),
+    (Table::Wordings, "wordings"),
+    (Table::Topics, "topics"),
+    (Table::SavedIn, "saved-in"),
+    (Table::Words, "words"),
 ];
 
 const IDENTITY: &[u8] = b"identity";

@@ -258,14 +258,6 @@ impl World {
         self.board.marks().watches_len()
     }
 
-    /// Differs whenever anything may have happened in between: an event was seen, or a watch was taken away, with which what
-    /// is queued about its inode goes unseen.
-    #[must_use]
-    pub fn moment(&self) -> (u64, u64) {
-        let marks = self.board.marks();
-        (marks.events, marks.taken)
-    }
-
     /// Events seen so far, opens and reads not counted.
     #[must_use]
     pub fn events(&self) -> u64 {

@@ -223,12 +223,6 @@ impl Arms {
             self.board.marks().end_arming(path, before, before, false);
             return Err(Unarmed::Moved);
         }
-        let mut earlier = false;
-        self.board.note(|marks| earlier = marks.give_up_earlier(path, before));
-        if earlier {
-            // Failing means that the kernel or notify has dropped it already.
-            let _ = catch_unwind(AssertUnwindSafe(|| watcher.unwatch(path)));
-        }
         let asked = catch_unwind(AssertUnwindSafe(|| watcher.watch(path, RecursiveMode::NonRecursive)));
         let after = Spot::at(path);
         let mut outcome = match asked {

@@ -45,8 +45,8 @@ impl Gauge {
     }
 
     /// What must be the same again after everything that was asked for has been taken back.
-    pub(crate) fn held(&self) -> [usize; 3] {
-        [self.descriptors, self.watches, self.threads]
+    pub(crate) fn held(&self) -> [usize; 2] {
+        [self.descriptors, self.threads]
     }
 }
 

@@ -26,6 +26,9 @@ use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+/// Watches that may be left of folders that changed places; seen once in three runs of ten minutes.
+const STRAY_WATCHES_MAX: usize = 3;
+
 const SECONDS: u64 = 15;
 const CLIENTS: usize = 8;
 
@@ -167,7 +170,10 @@ fn end(
         late <= bound,
         "{late} KiB at the end, {middle} KiB in the middle, and {bound} KiB would be flat"
     );
-    assert_eq!(after.held(), empty.held(), "descriptors, watches and own threads of an empty daemon");
+    assert_eq!(after.held(), empty.held(), "descriptors and own threads of an empty daemon");
+    // notify remembers one watch for a path: where another folder came to stand there before the event of it was read, the
+    // earlier inode's stays in the kernel for as long as that inode lives, and to take it away would drop what is queued.
+    assert!(after.watches <= empty.watches + STRAY_WATCHES_MAX, "{} watches are left", after.watches);
     assert_eq!((&health["problems"], &health["missed_events"]), (&json!([]), &json!(0)), "{health}");
     daemon.signal(Signal::TERM);
     assert_eq!(daemon.ends(), 0);

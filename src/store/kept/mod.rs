@@ -1,5 +1,5 @@
-//! Sessions as the journal says them whole, for compaction and export: one record for a session, and more
-//! where one would be too long.
+//! Sessions and the memory as the journal says them whole, for compaction and export: one record for a session, and more
+//! where one would be too long; one for each session and revision of the memory.
 //!
 //! Promise: an index made from what [`of`] gives is the one it was taken from, as far as records can tell.
 
@@ -10,10 +10,13 @@ mod tests;
 pub(super) use check::check;
 
 use super::record::{Record, RoleName, seen_of, text_of};
+use super::remembered::Remembered;
+use super::replay::named;
 use crate::index::Index;
 use crate::index::kept::KeptRow;
 use crate::index::row::{Baseline, Row, RowNo, SessionNo};
 use crate::index::storage::{Storage, StorageError, StoredFact, StoredHead};
+use crate::memory::{self, book::Book};
 use crate::protocol::context::{Goal, Source};
 use crate::protocol::convert;
 use crate::protocol::path::WirePath;
@@ -133,7 +136,9 @@ pub fn of<E: From<StorageError>>(
         }
         pages.turn()?;
     }
-    Ok(())
+    memory::kept::changes(Book::new(index.storage()), &mut |change| {
+        each(Record::Remembered(Box::new(Remembered::new(&change, None, Moment::default()))))
+    })
 }
 
 /// One session, cut into records.
@@ -163,7 +168,7 @@ impl<E: From<StorageError>> Pages<'_, E> {
 
 impl Kept {
     pub(super) fn put_back(self, index: &mut Index<impl Storage>) -> Result<(), PutBackError> {
-        let name = convert::session(&self.session)?;
+        let name = named(&self.session)?;
         let refused = |why: String| Refusal::invalid_params(format!("session {name}: {why}"));
         let session: SessionNo = match self.head {
             Some(head) => {

@@ -63,25 +63,8 @@ impl Marks {
         must
     }
 
-    /// Gives up what is watched under a path, if that is one inode that stands there no more and has no other name here.
-    /// Then the caller takes the watch away: notify remembers one for a path, and of an earlier one the kernel would go on
-    /// reporting for as long as its inode lives. What is queued about it is dropped with it, and concerns nobody; of an
-    /// inode with other names it would, and these take its watch over when they are armed again.
-    pub(in crate::world) fn give_up_earlier(&mut self, path: &Path, now: Spot) -> bool {
-        let key = name_of(path);
-        let Some(armed) = self.armed.get_mut(key) else { return false };
-        let [earlier] = armed.inodes[..] else { return false };
-        if Some(earlier) == now.inode || self.names.get(&earlier).is_some_and(|names| names.len() > 1) {
-            return false;
-        }
-        armed.inodes.clear();
-        self.forget_name(earlier, key);
-        self.taken += 1;
-        true
-    }
-
-    /// `before` and `after` are what stood at the path around the asking, and `asked` is false when the kernel refused or was
-    /// not asked. Returns whether it is certain what is heard; otherwise the path counts as not armed.
+    /// The kernel was asked: `before` and `after` are what stood at the path around the asking. `Err` when
+    /// it is not certain which of them is heard; the path counts as not armed then.
     pub(in crate::world) fn end_arming(
         &mut self,
         path: &Path,
@@ -166,7 +149,6 @@ impl Marks {
             self.forget_name(inode, key);
             self.lose(inode);
         }
-        self.taken += 1;
         true
     }
 }

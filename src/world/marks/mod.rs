@@ -105,8 +105,6 @@ pub(super) struct Marks {
     /// Sources on filesystems that do not report.
     silent: HashSet<SourceId>,
     pub(super) events: u64,
-    /// How often a watch was taken away, and with it whatever was queued about its inode.
-    pub(super) taken: u64,
 }
 
 /// A path as bytes, shared by everything that keeps it.
