@@ -55,7 +55,7 @@ pub enum Record {
         at: i64,
     },
     /// A session told whole, as the records before left it, or the next part of one that is too long for one record. Snapshots
-    /// are made of nothing else, and so are the lines of an export.
+    /// and exports are made of these and of what is remembered.
     Kept(Box<Kept>),
     /// The memory changed.
     Remembered(Box<Remembered>),

@@ -113,6 +113,11 @@ impl Remembered {
         }
     }
 
+    /// Which session of the index its sources were told for, and when.
+    pub(super) fn told(self) -> Option<(String, Moment)> {
+        self.sources.and_then(|sources| sources.session).zip(self.at.map(Moment::from_micros))
+    }
+
     /// Takes the record into an index as it was taken when it was told.
     pub(super) fn apply(self, index: &mut Index<impl Storage>) -> Result<(), ApplyError> {
         let at = Moment::from_micros(self.at.unwrap_or_default());

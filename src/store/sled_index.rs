@@ -7,7 +7,7 @@
 //!
 //! The first failure is final for the handle, as it is for sled's own: nothing is read from it any more.
 
-use super::passing::{is_full, passes};
+use super::passing;
 use super::seal::{open_seal, seal};
 use super::sled_open::open_apart;
 use super::words::{self, Place, Words};
@@ -318,8 +318,7 @@ fn failed(verb: &'static str, table: Table, error: &sled::Error) -> StorageError
 
 pub(super) fn trouble(error: &sled::Error) -> Trouble {
     match error {
-        sled::Error::Io(error) if is_full(error) => Trouble::Full,
-        sled::Error::Io(error) if passes(error) => Trouble::Disk,
+        sled::Error::Io(error) => passing::trouble(error),
         _ => Trouble::Contents,
     }
 }

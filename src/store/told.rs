@@ -68,12 +68,19 @@ impl Told {
     }
 
     fn tell(&mut self, piece: Piece<'_>) -> Result<(), ReplayError> {
-        if let Piece::Record(_, payload) = piece
-            && let Record::Told { at, context } = Record::from_bytes(payload)?
-        {
-            self.at.insert(context.session.unwrap_or_default(), Moment::from_micros(at));
+        if let Piece::Record(_, payload) = piece {
+            self.at.extend(when(Record::from_bytes(payload)?));
         }
         tell(&mut self.index, piece)
+    }
+}
+
+/// Which session a record told, and when.
+fn when(record: Record) -> Option<(String, Moment)> {
+    match record {
+        Record::Told { at, context } => context.session.zip(Some(Moment::from_micros(at))),
+        Record::Remembered(remembered) | Record::Forgotten(remembered) => remembered.told(),
+        _ => None,
     }
 }
 

@@ -16,10 +16,10 @@
 //! generation u32 | offset u64 | length u32 | checksum 8       24 bytes in sled under the value's key, big endian
 //! ```
 
-use super::passing::passes;
+use super::passing::trouble;
 use super::seal::{CHECKSUM_BYTES, checksum};
 use super::whole::write_once;
-use crate::index::storage::{StorageError, Table, Trouble};
+use crate::index::storage::{StorageError, Table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, Write};
@@ -253,6 +253,6 @@ fn wrong(reason: impl Into<String>) -> StorageError {
 }
 
 fn failed(verb: &'static str, path: &Path, error: &io::Error) -> StorageError {
-    let trouble = if passes(error) { Trouble::Disk } else { Trouble::Contents };
+    let trouble = trouble(error);
     StorageError { verb, table: Table::Words, reason: format!("{}: {error}", path.display()), trouble }
 }

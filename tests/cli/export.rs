@@ -98,7 +98,7 @@ fn lines_that_were_touched_are_refused_and_nothing_is_left_of_them() {
     let json = ["import-state", "lines", "--json", "--state", state.to_str().unwrap()];
     fs::write(there.root.join("lines"), &whole).unwrap();
     let told = staled(&there, Path::new(NOWHERE), &json).ok().json();
-    assert_eq!(told, json!({ "sessions": 2, "rows": 3, "state": state }));
+    assert_eq!(told, json!({ "sessions": 2, "rows": 3, "observations": 0, "state": state }));
 }
 
 #[test]
@@ -258,17 +258,21 @@ fn a_registration_that_is_being_answered_is_waited_for() {
     let unsaid = json!({ "id": "a", "source": { "kind": "file", "path": "a" } });
     let context = json!({ "session": "s", "root": "/w", "results": [unsaid] });
     let now = UNIX_EPOCH.elapsed().unwrap().as_micros();
-    let now = u64::try_from(now).unwrap();
+    let at = u64::try_from(now).unwrap();
+    let memory = staled::session::SessionId::of_observation(1);
+    let sources = json!({ "session": memory.as_str(), "root": "/w", "results": [unsaid] });
     let mut append = |record: Value| journal.append(record.to_string().as_bytes()).unwrap();
-    append(json!({ "told": { "at": now, "context": context } }));
+    append(json!({ "told": { "at": at, "context": context } }));
+    append(json!({ "remembered": { "user": "u", "sources": sources, "at": at } }));
     let mut waited = Vec::new();
     let told = settled(&place.home, &mut |rows| {
         waited.push(rows);
+        let session = if rows == 2 { "s" } else { memory.as_str() };
         let seen = json!({ "role": "result", "id": "a", "seen": "absent" });
-        append(json!({ "settled": { "session": "s", "adopted": [seen] } }));
+        append(json!({ "settled": { "session": session, "adopted": [seen] } }));
     });
     let moved = export(&told.unwrap(), &mut Vec::new()).unwrap();
-    assert_eq!((waited, moved.rows, moved.unanswered), (vec![1], 1, 0));
+    assert_eq!((waited, moved.rows, moved.unanswered), (vec![2, 1], 2, 0));
 }
 
 #[test]
