@@ -335,5 +335,12 @@ async fn serve(
 }
 
 fn flatten(ended: Result<Result<(), Fatal>, tokio::task::JoinError>) -> Result<(), Fatal> {
-    ended.unwrap_or_else(|error| Err(Fatal::Engine(error.to_string())))
+    ended.unwrap_or_else(|error| {
+        // What it panicked with may quote what it read, and is not repeated.
+        if error.is_panic() {
+            Err(Fatal::Died("engine".to_owned()))
+        } else {
+            Err(Fatal::Engine(error.to_string()))
+        }
+    })
 }

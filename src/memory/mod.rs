@@ -12,6 +12,7 @@ pub mod session;
 pub mod terms;
 pub mod user;
 pub mod change;
+mod made;
 pub mod step;
 pub mod book;
 mod keys;
@@ -21,3 +22,6 @@ pub mod kept;
 pub mod audit;
 
 pub use apply::apply;
+
+#[cfg(test)]
+mod tests;

@@ -8,10 +8,13 @@
 mod journaling;
 pub(super) mod keeping;
 mod pushing;
+mod remembering;
 mod scrubbing;
 mod taken;
 mod vigil;
 mod waiting;
+
+pub(super) use remembering::no_evidence;
 
 use super::clock;
 use super::deaths::Deaths;
@@ -30,7 +33,9 @@ use crate::session::SessionId;
 use crate::store::Ledger;
 use crate::store::record::settled;
 use crate::store::sled_index::SledIndex;
+use crate::world::dart::fault;
 use crate::world::{Batch, World};
+use remembering::Remembering;
 use scrubbing::Scrub;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -71,6 +76,7 @@ pub(super) struct Engine {
     retry_after: Duration,
     retry_at: Option<Instant>,
     scrub: Scrub,
+    remembering: Remembering,
     stopping: bool,
     /// Why the index may not be read any more.
     failed: Option<StorageError>,
@@ -158,6 +164,10 @@ impl Engine {
             retry_after: retry,
             retry_at: None,
             scrub: Scrub::new(Duration::from_secs(config.verify.scrub_pass_s)),
+            remembering: Remembering::new(
+                Duration::from_secs(config.memory.session_timeout_hours * 3_600),
+                config.memory.search_cache_bytes,
+            ),
             stopping: false,
             failed: None,
             anew_at: None,
@@ -189,6 +199,7 @@ impl Engine {
     }
 
     fn turn(&mut self) -> Result<(), Failure> {
+        fault("engine");
         let batch = self.world.take();
         // Asked after the taking: who died before a cookie came back has been told of by now.
         if let Some(thread) = self.deaths.first() {
@@ -203,6 +214,7 @@ impl Engine {
         self.release();
         self.expire()?;
         self.tend_journal();
+        self.tend_memory()?;
         Ok(self.tend_trees()?)
     }
 

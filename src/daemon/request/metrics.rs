@@ -54,7 +54,7 @@ struct Known {
 impl Known {
     fn read(engine: &Engine) -> Result<Self, StorageError> {
         Ok(Self {
-            sessions: engine.index.sessions()?.len() as u64,
+            sessions: engine.index.told_sessions() as u64,
             sources: engine.index.sources_len() as u64,
             suspects: engine.index.pending_len() as u64,
             watches: engine.world.watches_len() as u64,

@@ -87,7 +87,7 @@ async fn of_daemon(daemon: &Daemon) -> Answer {
 fn known(engine: &Engine) -> Result<Known<'_>, Refusal> {
     Ok(Known {
         clock: Some(ClockOut::from(engine.index.clock())),
-        sessions: Some(engine.index.sessions()?.len()),
+        sessions: Some(engine.index.told_sessions()),
         sources: Some(engine.index.sources_len()),
         suspects: Some(engine.index.pending_len()),
         watches: Some(engine.world.watches_len()),
