@@ -283,3 +283,17 @@ fn any_text_is_kept_and_any_query_is_answered() {
         }
     }
 }
+
+/// Of so many terms some have the same 32 bits of hash, whatever the hasher's keys are.
+#[test]
+fn terms_with_the_same_hash_are_two_terms() {
+    let mut vocabulary = super::Vocabulary::default();
+    for number in 0..400_000 {
+        assert_eq!(vocabulary.find(&number.to_string()), None);
+        assert_eq!(vocabulary.number(&number.to_string()), number);
+    }
+    for number in (0..400_000).step_by(7) {
+        assert_eq!(vocabulary.find(&number.to_string()), Some(number));
+        assert_eq!(vocabulary.term(number), number.to_string());
+    }
+}
