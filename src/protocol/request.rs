@@ -56,7 +56,7 @@ pub enum Verb {
     Shutdown,
 }
 
-/// Every method that [`Verb::method`] gives.
+/// Every method that [`Verb::method`] gives, `hello` first.
 pub const METHODS: [&str; 26] = [
     "hello",
     "context.register",

@@ -35,7 +35,7 @@ use crate::memory;
 use crate::world::dart::Died;
 pub use compactor::{Compacted, Help};
 pub use ledger::Ledger;
-pub use size::bytes_below;
+pub use size::{bytes_below, bytes_of_log};
 
 use catching_up::{CatchingUp, apply_record};
 use journal::{Journal, JournalError};

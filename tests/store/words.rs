@@ -1,7 +1,8 @@
 //! The words of the memory, beside sled: as the same table in memory has them, and gone when they are to be.
 
 use super::index_damage::{Files, read};
-use super::{names, say};
+use super::names;
+use crate::harness::say;
 use staled::index::storage::{Memory, Storage, Table};
 use staled::store::sled_index::{Doubt, SledIndex};
 use std::collections::BTreeSet;

@@ -11,6 +11,7 @@ mod trouble;
 
 use super::anchor::Anchors;
 use super::clock;
+use super::synced::{Unsynced, synced};
 use crate::config::{self, Sync};
 use crate::store::decision_log::{DecisionLog, LogError, Receipt};
 use crate::store::syncer::Syncer;
@@ -56,10 +57,8 @@ impl DerefMut for Held<'_> {
 pub(super) enum Unlogged {
     #[error(transparent)]
     Log(#[from] LogError),
-    #[error("the decision log could not be synced: {0}")]
-    Sync(Arc<std::io::Error>),
-    #[error("the decision log is no longer synced")]
-    Gone,
+    #[error("the decision log {0}")]
+    Unsynced(#[from] Unsynced),
 }
 
 impl Log {
@@ -195,28 +194,34 @@ impl Log {
 
     /// Writes one line. When this returns the line is where the configured mode wants it.
     pub(super) async fn append(&self, object: &str) -> Result<Receipt, Unlogged> {
-        let (receipt, synced) = {
+        let (receipt, word) = {
             let mut inner = self.whole()?;
             let receipt = inner.append(object)?;
-            let synced = inner.sync_after_append();
+            let word = inner.sync_after_append();
             inner.rotate_if_long();
-            (receipt, synced)
+            (receipt, word)
         };
-        match synced {
-            None => Ok(receipt),
-            Some(synced) => match synced.await {
-                Ok(Ok(())) => Ok(receipt),
-                Ok(Err(error)) => Err(Unlogged::Sync(error)),
-                Err(_) => Err(Unlogged::Gone),
-            },
+        if let Some(word) = word {
+            synced(word).await?;
         }
+        Ok(receipt)
     }
 
-    /// Writes one line that is no decision.
+    /// Writes one line that is no decision, for somebody who is answered because of it. When this returns the line is
+    /// where the configured mode wants it.
+    pub(super) async fn event_answered(
+        &self,
+        event: &str,
+        fields: &[(&str, &str)],
+    ) -> Result<Receipt, Unlogged> {
+        self.append(&event_line(event, fields)).await
+    }
+
+    /// Writes one line that is no decision, for nobody. It is synced as configured, and not waited for.
     pub(super) fn event(&self, event: &str, fields: &[(&str, &str)]) -> Result<Receipt, LogError> {
         let mut inner = self.whole()?;
         let receipt = inner.append(&event_line(event, fields))?;
-        inner.watched.written();
+        drop(inner.sync_after_append());
         Ok(receipt)
     }
 }

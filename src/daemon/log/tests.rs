@@ -188,3 +188,32 @@ fn after_a_panic_nothing_is_appended_and_it_is_told_as_a_death() {
     assert!(log.reopen().is_err());
     assert_eq!(log.last_seq(), 1);
 }
+
+/// Somebody is answered because of it, as for a decision.
+#[tokio::test]
+async fn an_event_that_somebody_waits_for_is_on_disk_before_they_are_answered() {
+    let state = tempfile::tempdir().unwrap();
+    let options = config::Log { sync: config::Sync::Always, anchor_lines: 0, ..config::Log::default() };
+    let log = Log::open(state.path(), &options, &Died::default()).unwrap();
+    let syncs = || log.counts().1;
+    for so_far in 0..3 {
+        assert_eq!(syncs(), so_far);
+        log.event_answered("event", &[]).await.unwrap();
+    }
+    {
+        let mut inner = log.lock();
+        inner.watched = inner.syncer.watch(File::open("/dev/null").unwrap());
+    }
+    let unlogged = log.event_answered("event", &[]).await.unwrap_err();
+    assert!(unlogged.to_string().starts_with("the decision log could not be synced"), "{unlogged}");
+}
+
+/// Nobody waits for it, but a power cut may come before the next decision. Without anchors, which are synced for as well.
+#[test]
+fn an_event_that_nobody_waits_for_is_synced_all_the_same() {
+    let state = tempfile::tempdir().unwrap();
+    let options = config::Log { sync: config::Sync::Always, anchor_lines: 0, ..config::Log::default() };
+    let log = Log::open(state.path(), &options, &Died::default()).unwrap();
+    log.event("event", &[]).unwrap();
+    until("it is synced", || log.counts().1 > 0);
+}

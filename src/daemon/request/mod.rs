@@ -94,7 +94,7 @@ async fn dispatch(daemon: &Daemon, verb: Verb, began: Instant, wanted: &mut Opti
             *wanted = Some(asked);
             Ok(answer)
         }
-        Verb::LogRead(ask) => log_read::log_read(daemon, &ask),
+        Verb::LogRead(ask) => log_read::log_read(daemon, &ask).await,
         Verb::Check(ask) => check::check(&ask),
         Verb::Memory(ask) => memory::memory(daemon, *ask).await,
         Verb::Metrics => metrics::metrics(daemon).await,
