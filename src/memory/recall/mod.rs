@@ -136,6 +136,7 @@ impl Recall {
     }
 
     /// All of them, by id.
+    #[must_use]
     pub fn entries(&self) -> impl ExactSizeIterator<Item = &Entry> {
         self.kept.values().map(|kept| &kept.entry)
     }

@@ -12,8 +12,12 @@ pub(super) struct Postings {
     pub(super) live: u32,
 }
 
-/// Two or three postings fit in place, in the room that a vector would take by itself.
+/// Several postings fit in place, in less room than a vector takes by itself.
 #[derive(Debug)]
+#[expect(
+    clippy::box_collection,
+    reason = "most terms have few postings, and the box makes all of them smaller"
+)]
 enum Bytes {
     Few { len: u8, bytes: [u8; FEW] },
     Many(Box<Vec<u8>>),
@@ -31,10 +35,17 @@ impl Postings {
     /// Adds a document, which lives and has a higher number than all before it.
     pub(super) fn push(&mut self, document: u32, count: u32) {
         debug_assert!(self.bytes.as_slice().is_empty() || document > self.last, "document numbers ascend");
-        let mut coded = Vec::with_capacity(10);
-        (document - self.last).pack(&mut coded);
-        count.pack(&mut coded);
-        self.bytes.extend(&coded);
+        let (mut coded, mut len) = ([0; 10], 0);
+        for mut rest in [document - self.last, count] {
+            while rest >= 0x80 {
+                coded[len] = rest as u8 | 0x80;
+                rest >>= 7;
+                len += 1;
+            }
+            coded[len] = rest as u8;
+            len += 1;
+        }
+        self.bytes.extend(&coded[..len]);
         self.last = document;
         self.live += 1;
     }

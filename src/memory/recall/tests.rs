@@ -205,11 +205,9 @@ fn words(random: &mut fastrand::Rng, max: usize) -> String {
 /// After any history the ranks are those of the definition, and those of a recall that never had a history.
 #[test]
 fn history_moves_no_rank_by_one_bit() {
-    let seed = fastrand::u64(..);
-    println!("seed {seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
-    for round in 0..12 {
-        let ids = [3, 20, 200][round % 3];
+    for seed in 0..9 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let ids = [3, 20, 200][seed as usize % 3];
         let mut texts: BTreeMap<u64, (String, String)> = BTreeMap::new();
         let mut recall = Recall::default();
         let mut buried = 0;
@@ -269,11 +267,9 @@ fn what_is_replaced_for_ever_takes_no_more_room_for_ever() {
 
 #[test]
 fn any_text_is_kept_and_any_query_is_answered() {
-    let seed = fastrand::u64(..);
-    println!("seed {seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
     let mut recall = Recall::default();
-    for _ in 0..2_000 {
+    for seed in 0..1_000 {
+        let mut random = fastrand::Rng::with_seed(seed);
         let mut text = |len| -> String { (0..random.usize(0..len)).map(|_| random.char(..)).collect() };
         let (title, content) = (text(20), text(100));
         let id = random.u64(1..50);
@@ -285,5 +281,19 @@ fn any_text_is_kept_and_any_query_is_answered() {
         if !terms::of_query(&query).is_empty() {
             assert!(found(&recall, &query).contains(&id), "seed {seed}: {query:?} does not find itself");
         }
+    }
+}
+
+/// Of so many terms some have the same 32 bits of hash, whatever the hasher's keys are.
+#[test]
+fn terms_with_the_same_hash_are_two_terms() {
+    let mut vocabulary = super::Vocabulary::default();
+    for number in 0..400_000 {
+        assert_eq!(vocabulary.find(&number.to_string()), None);
+        assert_eq!(vocabulary.number(&number.to_string()), number);
+    }
+    for number in (0..400_000).step_by(7) {
+        assert_eq!(vocabulary.find(&number.to_string()), Some(number));
+        assert_eq!(vocabulary.term(number), number.to_string());
     }
 }

@@ -18,9 +18,14 @@ fn near(value: f64, golden: f64) {
 #[test]
 fn recency_halves_every_thirty_days() {
     let now = days(20_000);
-    for (age, golden) in
-        [(0, 1.0), (15, 0.707_106_781_186_547_6), (30, 0.5), (60, 0.25), (90, 0.125), (180, 0.015_625)]
-    {
+    for (age, golden) in [
+        (0, 1.0),
+        (15, std::f64::consts::FRAC_1_SQRT_2),
+        (30, 0.5),
+        (60, 0.25),
+        (90, 0.125),
+        (180, 0.015_625),
+    ] {
         near(recency(now, days(20_000 - age)), golden);
     }
     near(recency(now, Moment::from_micros(now.micros - DAY / 2)), 0.988_514_020_352_896_2);

@@ -107,14 +107,20 @@ enum Run {
 
 impl Run {
     fn of(symbol: char) -> Self {
-        if is_letter(symbol) {
-            if is_unspaced(symbol) { Self::Glyphs } else { Self::Words }
-        } else if is_joint(symbol) {
-            Self::Words
-        } else if is_emoji(symbol) {
-            Self::Glyphs
-        } else {
-            Self::Border
+        if symbol.is_ascii() {
+            let in_name = symbol.is_ascii_alphanumeric() || symbol == '_' || is_joint(symbol);
+            return if in_name { Self::Words } else { Self::Border };
+        }
+        match (is_letter(symbol), is_unspaced(symbol)) {
+            (true, true) => Self::Glyphs,
+            (true, false) => Self::Words,
+            (false, _) => {
+                if is_emoji(symbol) {
+                    Self::Glyphs
+                } else {
+                    Self::Border
+                }
+            }
         }
     }
 }

@@ -115,7 +115,7 @@ fn a_long_term_is_cut_on_a_character_border_and_found_by_its_beginning() {
 #[test]
 fn a_query_has_its_first_distinct_terms_and_no_more() {
     assert_eq!(of_query("b a b c a"), ["b", "a", "c"]);
-    let many: String = (0..500).map(|number| format!("{number} {number} ")).collect();
+    let many: String = (0..1_000).map(|number| (number / 2).to_string() + " ").collect();
     let first: Vec<String> = (0..QUERY_TERMS_MAX).map(|number| number.to_string()).collect();
     assert_eq!(of_query(&many), first);
 }
@@ -158,11 +158,8 @@ fn a_short_query_is_found_as_it_stands() {
 /// Whatever the text: no panic, terms of bounded length, and each is found again by itself.
 #[test]
 fn any_text_has_terms_without_a_panic() {
-    let seed = fastrand::u64(..);
-    println!("seed {seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
-    for _ in 0..3_000 {
-        let text = anything(&mut random);
+    for seed in 0..2_000 {
+        let text = anything(&mut fastrand::Rng::with_seed(seed));
         for term in terms(&text) {
             assert!(
                 !term.is_empty() && term.len() <= 3 * TERM_BYTES_MAX,
