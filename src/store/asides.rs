@@ -32,7 +32,7 @@ pub(super) fn make_room(folder: &Path, trouble: Trouble) -> io::Result<()> {
 }
 
 /// Removes what was set aside, but for the newest `kept`.
-fn prune(folder: &Path, kept: usize) -> io::Result<()> {
+pub(super) fn prune(folder: &Path, kept: usize) -> io::Result<()> {
     let prefix = format!("{}.aside-", folder.file_name().unwrap_or_default().to_string_lossy());
     let mut asides = Vec::new();
     for entry in fs::read_dir(folder.parent().unwrap_or(Path::new(".")))? {

@@ -5,14 +5,19 @@
 //! on disk. A failure, and a panic too, leaves the segments as they were: it is told, and all of it is done again after a
 //! pause, from the snapshot if that is in place already.
 //!
+//! It is due when closed segments are long enough, or when a record among them is to be forgotten behind: then whatever their
+//! length, and until it has succeeded.
+//!
 //! Absent: what is left of the records, which [`compact`] says.
 
+use super::asides;
 use super::compacting::compact;
 use super::journal::{Closed, Journal, JournalError, Written};
 use crate::index::storage::StorageError;
 use crate::world::dart::{Died, fault};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -43,6 +48,12 @@ pub enum CompactionError {
     /// There is no need any more.
     #[error("the store is being closed")]
     Stopped,
+    /// The segment that holds what is to be compacted cannot be closed.
+    #[error("the journal could not go on in a new segment: {0}")]
+    Close(JournalError),
+    /// What was set aside of the index cannot be removed.
+    #[error("what was set aside of the index could not be removed: {0}")]
+    Asides(io::Error),
     /// The index did not take over.
     #[error("the index could not be flushed: {0}")]
     Flush(String),
@@ -67,6 +78,10 @@ pub struct Compacted {
 pub(super) struct Compactor {
     died: Died,
     bytes_min: u64,
+    /// The folder of the index.
+    index: PathBuf,
+    /// What is told up to this record is to be compacted, whatever its length: it may be what was forgotten there.
+    demanded: Option<u64>,
     running: Option<Running>,
     setback: Option<Setback>,
 }
@@ -81,23 +96,59 @@ struct Setback {
 }
 
 impl Compactor {
-    /// One that waits for `bytes_min` bytes of closed segments.
-    pub(super) fn new(bytes_min: u64, died: &Died) -> Self {
-        Self { died: died.clone(), bytes_min, running: None, setback: None }
+    /// One that waits for `bytes_min` bytes of closed segments. What was set aside of the `index` goes with what is
+    /// forgotten, for it may hold that too.
+    pub(super) fn new(bytes_min: u64, index: PathBuf, died: &Died) -> Self {
+        Self { died: died.clone(), bytes_min, index, demanded: None, running: None, setback: None }
     }
 
-    /// Begins one if it is due, and says how the last one ended, once.
-    pub(super) fn tend(&mut self, journal: &mut Journal, help: impl FnOnce() -> Help) -> Option<Compacted> {
+    /// What is told up to this record is compacted as soon as it can be. One that is running with less does not count.
+    pub(super) fn demand(&mut self, seq: u64) {
+        self.demanded = self.demanded.max(Some(seq));
+    }
+
+    /// Begins one if it is due, and says how the last one ended, once. For what is demanded the journal may go on in a new
+    /// segment, if it `is_sound`.
+    pub(super) fn tend(
+        &mut self,
+        journal: &mut Journal,
+        is_sound: bool,
+        help: impl FnOnce() -> Help,
+    ) -> Option<Compacted> {
         if let Some(running) = &self.running {
             let compacted = running.outcome()?;
             let in_place = compacted.written.is_some() || running.only_remove;
             let left = in_place.then(|| running.closed.clone());
+            let covered = running.asides.is_some().then(|| running.closed.last_seq());
             self.running = None;
             compacted.written.into_iter().for_each(|written| journal.compacted(written));
             self.note(compacted.error.as_ref(), left);
+            if compacted.error.is_none() && self.demanded <= covered {
+                self.demanded = None;
+            }
+            if self.demanded.is_some() {
+                // Nobody may come by again for long. A failure stands in the setback.
+                let _ = self.begin(journal, is_sound, help);
+            }
             return Some(compacted);
         }
-        let work = self.due(journal)?;
+        self.begin(journal, is_sound, help)
+    }
+
+    fn begin(
+        &mut self,
+        journal: &mut Journal,
+        is_sound: bool,
+        help: impl FnOnce() -> Help,
+    ) -> Option<Compacted> {
+        let work = match self.due(journal, is_sound) {
+            Ok(work) => work?,
+            Err(error) => {
+                let error = CompactionError::Close(error);
+                self.note(Some(&error), None);
+                return Some(Compacted { written: None, error: Some(error) });
+            }
+        };
         let left = work.only_remove.then(|| work.closed.clone());
         match Running::start(work, help(), &self.died) {
             Ok(running) => {
@@ -113,18 +164,23 @@ impl Compactor {
     }
 
     /// What is to be done now, if anything.
-    fn due(&mut self, journal: &Journal) -> Option<Work> {
+    fn due(&mut self, journal: &mut Journal, is_sound: bool) -> Result<Option<Work>, JournalError> {
+        let asides = self.demanded.map(|_| self.index.clone());
         if let Some(setback) = &mut self.setback {
             if setback.until.is_some_and(|until| until > Instant::now()) {
-                return None;
+                return Ok(None);
             }
             setback.until = None;
-            if let Some(left) = setback.left.take() {
-                return Some(Work { closed: left, only_remove: true });
+            if let Some(closed) = setback.left.take() {
+                return Ok(Some(Work { closed, only_remove: true, asides }));
             }
         }
-        let closed = journal.closed().filter(|closed| closed.is_due(self.bytes_min))?;
-        Some(Work { closed, only_remove: false })
+        if is_sound && self.demanded.is_some_and(|seq| seq >= journal.first_seq()) {
+            journal.roll()?;
+        }
+        let is_demanded = |closed: &Closed| self.demanded.is_some_and(|seq| seq <= closed.last_seq());
+        let closed = journal.closed().filter(|closed| closed.is_due(self.bytes_min) || is_demanded(closed));
+        Ok(closed.map(|closed| Work { closed, only_remove: false, asides }))
     }
 
     fn note(&mut self, error: Option<&CompactionError>, left: Option<Closed>) {
@@ -151,14 +207,18 @@ impl Compactor {
 }
 
 /// A compaction, or only the end of one.
+#[derive(Clone)]
 struct Work {
     closed: Closed,
     only_remove: bool,
+    /// The index of which everything that was set aside goes first.
+    asides: Option<PathBuf>,
 }
 
 struct Running {
     closed: Closed,
     only_remove: bool,
+    asides: Option<PathBuf>,
     stop: Arc<AtomicBool>,
     outcome: Receiver<Compacted>,
     thread: Option<JoinHandle<()>>,
@@ -166,7 +226,7 @@ struct Running {
 
 impl Running {
     fn start(work: Work, help: Help, died: &Died) -> io::Result<Self> {
-        let (closed, only_remove) = (work.closed.clone(), work.only_remove);
+        let Work { closed, only_remove, asides } = work.clone();
         let stop = Arc::new(AtomicBool::new(false));
         let (theirs, dart) = (Arc::clone(&stop), died.dart("journal-compact"));
         let (sender, outcome) = channel();
@@ -178,7 +238,7 @@ impl Running {
             ended();
         };
         let thread = thread::Builder::new().name("journal-compact".to_owned()).spawn(run)?;
-        Ok(Self { closed, only_remove, stop, outcome, thread: Some(thread) })
+        Ok(Self { closed, only_remove, asides, stop, outcome, thread: Some(thread) })
     }
 
     fn outcome(&self) -> Option<Compacted> {
@@ -206,12 +266,16 @@ impl Drop for Running {
 /// The whole of it. A panic is caught, or a record that makes us panic would end the process again with every start;
 /// nobody else rests on what is half done here.
 fn compacted(
-    Work { closed, only_remove }: &Work,
+    Work { closed, only_remove, asides }: &Work,
     flush: Box<dyn FnOnce() -> Result<(), String> + Send>,
     stop: &AtomicBool,
 ) -> Compacted {
     let mut written = None;
     let done = catch_unwind(AssertUnwindSafe(|| {
+        // Before the snapshot: after it the next opening has no record any more that would demand it.
+        if let Some(index) = asides {
+            asides::prune(index, 0).map_err(CompactionError::Asides)?;
+        }
         if !only_remove {
             // What closed segments hold was applied before this was begun. An index that a kill leaves behind the snapshot
             // would be in doubt, and sound.

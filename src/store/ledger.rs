@@ -11,6 +11,7 @@ use super::record::Record;
 use super::syncer::{Done, Syncer, Watched, is_one_too_many};
 use super::tail::Tail;
 use crate::world::dart::Died;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -39,6 +40,7 @@ impl Ledger {
         mut journal: Journal,
         tail: Tail,
         compact_bytes: u64,
+        index: PathBuf,
         died: &Died,
     ) -> Result<Self, StoreError> {
         journal.set_segment_bytes_max((compact_bytes / SEGMENTS).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX));
@@ -48,7 +50,7 @@ impl Ledger {
         // Opening has synced what it replayed.
         let synced = Arc::new(AtomicU64::new(journal.last_seq()));
         tail.note(journal.last_seq());
-        let compactor = Compactor::new(compact_bytes, died);
+        let compactor = Compactor::new(compact_bytes, index, died);
         let tail = Arc::new(tail);
         Ok(Self { journal, watched, segment, synced, unwatched: None, tail, syncer, compactor })
     }
@@ -62,7 +64,17 @@ impl Ledger {
             // The record is written, and its reader must not be told otherwise: that it is not on disk is told by `sync`.
             self.unwatched = Some(error.to_string());
         }
+        if matches!(record, Record::Forgotten(_)) {
+            self.compact_behind(seq);
+        }
         Ok(seq)
+    }
+
+    /// Has everything up to this record compacted as soon as it can be, and what was set aside of the index removed: it is
+    /// begun by the next [`Ledger::tend`]. Whoever forgets by [`Record::Forgotten`] need not ask for it, and the next
+    /// opening asks for it again.
+    pub fn compact_behind(&mut self, seq: u64) {
+        self.compactor.demand(seq);
     }
 
     fn watch_segment(&mut self) -> Result<(), JournalError> {
@@ -74,7 +86,9 @@ impl Ledger {
 
     /// Begins a compaction if one is due, and says how the last one ended, once. `help` is asked for when one begins.
     pub fn tend(&mut self, help: impl FnOnce() -> Help) -> Option<Compacted> {
-        self.compactor.tend(&mut self.journal, help)
+        // A segment that failed is not synced again, which would be a false success.
+        let is_sound = self.failed().is_none();
+        self.compactor.tend(&mut self.journal, is_sound, help)
     }
 
     /// Why the journal was not compacted when that was due, until it is.

@@ -38,7 +38,7 @@ pub use ledger::Ledger;
 pub use size::{bytes_below, bytes_of_log};
 
 use catching_up::{CatchingUp, apply_record};
-use journal::{Journal, JournalError};
+use journal::{Journal, JournalError, Piece};
 use kept::PutBackError;
 use record::Record;
 use replay::ReplayError;
@@ -147,7 +147,7 @@ pub struct Opened {
 /// Opens journal and index and brings the index to where the journal stands. When `died` is told nothing new can be
 /// kept any more.
 pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
-    let folder = opening.state.join("index");
+    let folder = index_of(opening.state);
     let mut healed = Vec::new();
     let doubt = match opening.distrust {
         Some(reason) => Doubt::contents(reason),
@@ -208,10 +208,16 @@ fn opened(
     healed: Vec<String>,
     died: &Died,
 ) -> Result<Opened, StoreError> {
-    let BroughtUp { index, checks, journal } = brought_up;
+    let BroughtUp { index, checks, journal, forgotten } = brought_up;
     let tail = Tail::open(&tail_of(opening.state), journal.id());
-    let ledger = Ledger::new(journal, tail, opening.compact_bytes, died)?;
+    let mut ledger = Ledger::new(journal, tail, opening.compact_bytes, index_of(opening.state), died)?;
+    // A record is only told while no snapshot stands for it, and what was forgotten behind it is still there.
+    forgotten.into_iter().for_each(|seq| ledger.compact_behind(seq));
     Ok(Opened { index, checks, ledger, healed })
+}
+
+fn index_of(state: &Path) -> PathBuf {
+    state.join("index")
 }
 
 /// Not in the journal's folder: one that is put back from a copy is to be found out too.
@@ -245,6 +251,8 @@ struct BroughtUp {
     index: Index<SledIndex>,
     checks: Vec<Check>,
     journal: Journal,
+    /// The last record that forgets something.
+    forgotten: Option<u64>,
 }
 
 fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> Result<BroughtUp, Hurdle> {
@@ -254,7 +262,13 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
     let (tables, applied) = SledIndex::open(folder, id).map_err(Hurdle::Index)?;
     let mut index = Index::open(tables, opening.epoch)?;
     let mut catching_up = CatchingUp::new(&mut index, applied);
+    let mut forgotten = None;
     let opened = Journal::open(&journal_folder, id, &mut |piece| {
+        if let Piece::Record(seq, payload) = piece
+            && record::forgets(payload)
+        {
+            forgotten = Some(seq);
+        }
         catching_up.take(piece)?;
         Ok(())
     });
@@ -290,7 +304,7 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
     let checks = index.wake()?;
     memory::audit::audit(index.storage())?;
     index.storage_mut().flush()?;
-    Ok(BroughtUp { index, checks, journal })
+    Ok(BroughtUp { index, checks, journal, forgotten })
 }
 
 /// Records that were on disk, and are not there.

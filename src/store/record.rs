@@ -217,10 +217,17 @@ impl Record {
     }
 }
 
+/// Whether these bytes are those of a [`Record::Forgotten`], by how they begin.
+pub(super) fn forgets(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"{\"forgotten\":")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::index::row::RowNo;
+    use crate::memory::change::Change;
+    use crate::session::moment::Moment;
     use crate::session::source::Source;
 
     #[test]
@@ -253,5 +260,15 @@ mod tests {
         }
         let ids: Vec<String> = rows.into_iter().map(|row| row.id).collect();
         assert_eq!((adopted_ids, fresh_ids), (ids.clone(), ids));
+    }
+
+    #[test]
+    fn what_forgets_is_known_by_how_it_begins() {
+        let forgotten =
+            Remembered::new(&Change { forgotten: Some(7), ..Change::default() }, None, Moment::default());
+        let (forgets_it, other) = (Record::Forgotten(Box::new(forgotten)), Record::Doubted);
+        assert!(forgets(&forgets_it.to_bytes()) && !forgets(&other.to_bytes()));
+        let told = Record::Dropped { session: "{\"forgotten\":".to_owned() };
+        assert!(!forgets(&told.to_bytes()) && !forgets(b"{\"forgotten\""));
     }
 }

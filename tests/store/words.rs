@@ -41,7 +41,7 @@ fn some_from(storage: &impl Storage, from: &[u8], wanted: usize) -> Vec<(Vec<u8>
 }
 
 /// Every file below a folder that has these bytes.
-fn files_with(folder: &Path, bytes: &[u8]) -> Vec<PathBuf> {
+pub(super) fn files_with(folder: &Path, bytes: &[u8]) -> Vec<PathBuf> {
     let mut files = Files::new();
     read(folder, &mut files);
     let has = |held: &[u8]| held.windows(bytes.len()).any(|window| window == bytes);

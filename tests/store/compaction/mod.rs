@@ -4,6 +4,7 @@
 
 mod background;
 mod damage;
+mod forgetting;
 mod lives;
 
 use super::{SmallDisk, names};
