@@ -6,6 +6,8 @@
 use crate::protocol::answer::Answer;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::request::{self, Subscribe};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde::Serialize;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
@@ -13,7 +15,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long to wait for an answer. A registration of many files is the slowest thing that can be asked.
+/// How long to wait for an answer, or until anything more of a question is taken. A registration of many files is the
+/// slowest thing that can be asked.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// No answer.
@@ -71,10 +74,16 @@ pub struct Client {
 impl Client {
     /// Connects to the daemon behind a socket.
     pub fn connect(socket: &Path) -> Result<Self, ClientError> {
+        Self::connect_for(socket, ANSWER_TIMEOUT)
+    }
+
+    fn connect_for(socket: &Path, patience: Duration) -> Result<Self, ClientError> {
         let no_daemon = |source| ClientError::NoDaemon { socket: socket.to_owned(), source };
-        let stream = UnixStream::connect(socket).map_err(no_daemon)?;
+        let stream = connect_within(socket, patience).map_err(|source| {
+            if is_late(&source) { ClientError::Late { socket: socket.to_owned() } } else { no_daemon(source) }
+        })?;
         trust(socket, &stream).map_err(|why| ClientError::NotTrusted { socket: socket.to_owned(), why })?;
-        stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(no_daemon)?;
+        stream.set_read_timeout(Some(patience)).map_err(no_daemon)?;
         let writer = stream.try_clone().map_err(no_daemon)?;
         Ok(Self {
             socket: socket.to_owned(),
@@ -92,14 +101,21 @@ impl Client {
         let mut line = request::line(id, method, params);
         line.push('\n');
         let socket = self.socket.clone();
-        let broken = |source: io::Error| match source.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+        let broken = |source: io::Error| {
+            if is_late(&source) {
                 ClientError::Late { socket: socket.clone() }
+            } else {
+                ClientError::Broken { socket: socket.clone(), source }
             }
-            _ => ClientError::Broken { socket: socket.clone(), source },
         };
         // A line or a connection that is refused is closed while we may still be writing; why stands in the answer.
         let sent = self.writer.write_all(line.as_bytes());
+        if let Err(source) = sent.as_ref()
+            && is_late(source)
+        {
+            // Who reads nothing answers nothing.
+            return Err(ClientError::Late { socket });
+        }
         let mut answer = String::new();
         match (sent, self.reader.read_line(&mut answer)) {
             (_, Ok(len)) if len > 0 => {}
@@ -144,12 +160,25 @@ impl Subscription {
                 line.map(Some).map_err(|error| ClientError::Nonsense(error.to_string()))
             }
             Ok(_) => Err(broken(io::ErrorKind::UnexpectedEof.into())),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                Ok(None)
-            }
+            Err(error) if is_late(&error) => Ok(None),
             Err(error) => Err(broken(error)),
         }
     }
+}
+
+/// Bounded from before it connects: where as many wait already as may, the kernel would have us wait for ever. What is
+/// written later has the same bound.
+fn connect_within(socket: &Path, patience: Duration) -> io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(socket)?;
+    let stream = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&stream, Timeout::Send, Some(patience))?;
+    net::connect(&stream, &address)?;
+    Ok(stream.into())
+}
+
+/// A socket's timeout has passed.
+fn is_late(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 fn trust(socket: &Path, stream: &UnixStream) -> Result<(), String> {
@@ -171,4 +200,43 @@ fn trust(socket: &Path, stream: &UnixStream) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Client, ClientError};
+    use std::os::unix::net::UnixListener;
+    use std::path::Path;
+    use std::time::Duration;
+
+    #[test]
+    fn a_daemon_that_reads_nothing_is_given_up() {
+        late(|socket| {
+            let mut client = Client::connect_for(socket, PATIENCE)?;
+            // More than the kernel holds for a socket.
+            client.ask("check", &"?".repeat(4_000_000))
+        });
+    }
+
+    #[test]
+    fn a_daemon_at_which_too_many_wait_is_given_up() {
+        late(|socket| {
+            let _waiting = [Client::connect_for(socket, PATIENCE)?, Client::connect_for(socket, PATIENCE)?];
+            Client::connect_for(socket, PATIENCE).map(|_| "connected".to_owned())
+        });
+    }
+
+    const PATIENCE: Duration = Duration::from_millis(50);
+
+    /// What does not end at a daemon that accepts nobody, and lets two wait for that.
+    fn late(ask: fn(&Path) -> Result<String, ClientError>) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("socket");
+        let deaf = UnixListener::bind(&socket).expect("a socket");
+        rustix::net::listen(&deaf, 1).expect("it listens");
+        let (told, outcome) = std::sync::mpsc::channel();
+        std::thread::spawn(move || told.send(ask(&socket)));
+        let outcome = outcome.recv_timeout(Duration::from_secs(60)).expect("it does not wait for ever");
+        assert!(matches!(outcome, Err(ClientError::Late { .. })), "{outcome:?}");
+    }
 }

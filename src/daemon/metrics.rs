@@ -17,18 +17,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-const TRANSITIONS: [Transition; 3] = [Transition::Resume, Transition::Fork, Transition::Fresh];
-const CODES: [Code; 8] = [
-    Code::Valid,
-    Code::CriticalStale,
-    Code::WorldChanged,
-    Code::UnknownCritical,
-    Code::ScratchpadOverBudget,
-    Code::Branchable,
-    Code::ForkBlockedSharedState,
-    Code::FactRefuted,
-];
-
 /// From 10 us to 10 s, in seconds.
 const BOUNDS: [f64; 19] = [
     0.000_01, 0.000_02, 0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2,
@@ -40,7 +28,7 @@ const BOUNDS: [f64; 19] = [
 pub(super) struct Metrics {
     /// When the daemon was started.
     pub(super) started: Moment,
-    decisions: [[AtomicU64; CODES.len()]; TRANSITIONS.len()],
+    decisions: [[AtomicU64; Code::ALL.len()]; Transition::ALL.len()],
     requests: [AtomicU64; METHODS.len()],
     /// Kept off the path of a decision: refusals and changes are rare, and their words are few and our own.
     refusals: Words,
@@ -68,8 +56,8 @@ impl Metrics {
 
     /// A decision was logged, and took so long from its request on.
     pub(super) fn decided(&self, transition: Transition, code: Code, took: Duration) {
-        let row = TRANSITIONS.iter().position(|known| *known == transition);
-        let column = CODES.iter().position(|known| *known == code);
+        let row = Transition::ALL.iter().position(|known| *known == transition);
+        let column = Code::ALL.iter().position(|known| *known == code);
         if let (Some(row), Some(column)) = (row, column) {
             add_one(&self.decisions[row][column]);
         }
@@ -127,8 +115,8 @@ impl Metrics {
     }
 
     fn decisions(&self) -> Vec<(Vec<(&'static str, &'static str)>, u64)> {
-        let cells = TRANSITIONS.iter().zip(&self.decisions).flat_map(|(transition, row)| {
-            CODES.iter().zip(row).map(move |(code, count)| {
+        let cells = Transition::ALL.iter().zip(&self.decisions).flat_map(|(transition, row)| {
+            Code::ALL.iter().zip(row).map(move |(code, count)| {
                 (vec![("transition", transition.word()), ("reason", code.word())], read(count))
             })
         });

@@ -6,6 +6,7 @@
 
 mod activation;
 mod anchor;
+mod blocking;
 mod clock;
 mod confine;
 mod connection;
@@ -24,6 +25,7 @@ mod request;
 mod server;
 mod signal;
 mod subscribers;
+mod synced;
 mod systemd;
 
 pub use activation::{Activated, ActivationError};
@@ -39,6 +41,7 @@ use crate::store::StoreError;
 use crate::store::decision_log::LogError;
 use crate::world::WorldError;
 use crate::world::dart::Died;
+use blocking::Undone;
 use deaths::Deaths;
 use engine::keeping::{Making, STARTED, keep};
 use engine::{Health, Parts};
@@ -48,12 +51,12 @@ use log::Log;
 use metrics::Metrics;
 use post::Post;
 use std::io;
-use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 use subscribers::Subscribers;
 use systemd::Systemd;
+use tokio::net::UnixListener;
 use tokio::sync::{Notify, mpsc, watch};
 
 /// What the engine gets beyond the bound of a drain.
@@ -245,6 +248,9 @@ async fn live(
         }
         None => (server::bind(&folders)?, None),
     };
+    let socket = handed.as_deref().unwrap_or(&folders.socket);
+    let listener = UnixListener::from_std(listener)
+        .map_err(|source| Fatal::Socket { path: socket.to_owned(), source })?;
     let post = Post::take(&folders, handed.as_deref());
     let subscribers = Arc::<Subscribers>::default();
     let told = Arc::clone(&subscribers);
@@ -335,5 +341,12 @@ async fn serve(
 }
 
 fn flatten(ended: Result<Result<(), Fatal>, tokio::task::JoinError>) -> Result<(), Fatal> {
-    ended.unwrap_or_else(|error| Err(Fatal::Engine(error.to_string())))
+    ended.unwrap_or_else(|error| {
+        // What it panicked with may quote what it read, and is not repeated.
+        if error.is_panic() {
+            Err(Fatal::Died("engine".to_owned()))
+        } else {
+            Err(Fatal::Engine(Undone::of("it", &error).to_string()))
+        }
+    })
 }

@@ -5,6 +5,7 @@
 //! sides, and everything is verified anew before the decision is made.
 
 use super::Daemon;
+use super::blocking::blocking;
 use super::clock;
 use super::handle::{Need, Sight};
 use crate::index::freshness::Freshness;
@@ -52,7 +53,7 @@ pub(super) async fn cross_check(
         let Some(before) = ask(daemon, session, deadline).await? else { return Ok(()) };
         let (root, claims) = (before.root.clone(), before.claims.clone());
         let look = daemon.config().world_options().look;
-        let disk = tokio::task::spawn_blocking(move || rescan(root, &claims, &look)).await;
+        let disk = blocking("a plain rescan", move || rescan(root, &claims, &look)).await;
         let disk = disk.map_err(|error| Refusal::application("store_failed", error))?;
         let disk = disk.map_err(|error| Refusal::application("store_failed", error))?;
         let Some(after) = ask(daemon, session, deadline).await? else { return Ok(()) };

@@ -60,7 +60,7 @@ impl Post {
     /// left to keep.
     pub(super) async fn keep(&self, serving: mpsc::Sender<UnixListener>) -> Fatal {
         let folder = self.socket.parent().unwrap_or(&self.folders.runtime);
-        let events = post_sentry(folder).await;
+        let mut events = post_sentry(folder).await;
         loop {
             match self.put_back_at_last().await {
                 Ok(None) => {}
@@ -72,8 +72,10 @@ impl Post {
                 }
                 Err(fatal) => return fatal,
             }
-            if heard(&events).await.is_err() {
-                return std::future::pending().await;
+            if let Err(error) = heard(&events).await {
+                tracing::warn!(%error, "the kernel does not say any more whether the socket stays; it is asked anew");
+                tokio::time::sleep(AGAIN).await;
+                events = post_sentry(folder).await;
             }
         }
     }

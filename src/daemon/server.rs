@@ -75,19 +75,11 @@ fn set_aside(path: &Path) -> rustix::io::Result<()> {
 /// takes the place of the one before it.
 pub(super) async fn serve(
     daemon: Arc<Daemon>,
-    listener: StdListener,
+    mut listener: UnixListener,
     mut later: mpsc::Receiver<UnixListener>,
     mut stop: watch::Receiver<Command>,
 ) {
     let dart = daemon.died.dart("server");
-    let mut listener = match UnixListener::from_std(listener) {
-        Ok(listener) => listener,
-        Err(error) => {
-            tracing::error!(%error, "the socket cannot be served");
-            daemon.stop.send_replace(Command::Stop);
-            return;
-        }
-    };
     let mut hall = Hall::new(&daemon, &stop);
     let mut trouble = None;
     loop {

@@ -140,8 +140,9 @@ pub(super) async fn feed(daemon: Arc<Daemon>) {
     let every = interval / 3;
     loop {
         let sight = daemon.engine.seen(Instant::now() + every).await;
-        // The answer does not count, for a new process would not mend a disk; that there is one does: an appender or a
-        // syncer that hangs keeps its lock, and everything stands still here.
+        // The answer does not count, for a new process would not mend a disk; that there is one does: an appender that
+        // hangs keeps the log's lock, and everything stands still here. A syncer that hangs keeps none; who waits for it
+        // is refused after a while.
         let _ = daemon.log.failed();
         match sight {
             Ok(Sight::Clear) => daemon.systemd.feed_watchdog(),

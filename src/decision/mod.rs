@@ -29,6 +29,9 @@ pub enum Transition {
 }
 
 impl Transition {
+    /// Every one of them.
+    pub const ALL: [Self; 3] = [Self::Resume, Self::Fork, Self::Fresh];
+
     /// The word on the wire.
     #[must_use]
     pub fn word(self) -> &'static str {

@@ -38,6 +38,18 @@ pub enum Code {
 }
 
 impl Code {
+    /// Every one of them.
+    pub const ALL: [Self; 8] = [
+        Self::Valid,
+        Self::CriticalStale,
+        Self::WorldChanged,
+        Self::UnknownCritical,
+        Self::ScratchpadOverBudget,
+        Self::Branchable,
+        Self::ForkBlockedSharedState,
+        Self::FactRefuted,
+    ];
+
     /// The word on the wire.
     #[must_use]
     pub fn word(self) -> &'static str {

@@ -140,7 +140,7 @@ pub fn audit_words<S: Storage>(storage: &S) -> Result<(), StorageError> {
         for no in 0..user.sessions {
             words += u64::from(book.session(user.no, no)?.summary.is_some());
         }
-        for observation in book.page(user.no, 0, usize::MAX)? {
+        for observation in book.all(user.no)? {
             let (id, marks, said) = (observation.id, &observation.marks, &observation.words);
             let wordings = book.by_wording(user.no, &marks.kind, &said.content)?;
             let saved = book.saved_in(user.no, marks.session)?;

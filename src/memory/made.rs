@@ -18,7 +18,7 @@ pub(super) fn summary<S: Storage>(
     user: u32,
     session: u32,
 ) -> Result<String, StorageError> {
-    let saved = book.saved_in(user, session)?.into_iter().map(|id| book.expected(user, id));
+    let saved = book.saved_in(user, session)?.into_iter().map(|id| book.must_have(user, id));
     Ok(made_of(saved.collect::<Result<_, _>>()?))
 }
 
@@ -61,7 +61,7 @@ fn were_saved_in<S: Storage>(
         whole.insert(id, Observation { id, marks, words });
     }
     for id in book.saved_in(user, session)? {
-        whole.insert(id, book.expected(user, id)?);
+        whole.insert(id, book.must_have(user, id)?);
     }
     Ok(whole)
 }

@@ -6,7 +6,10 @@
 //! [`crate::session::SessionId::of_observation`].
 
 pub mod observation;
+pub mod recall;
+pub mod score;
 pub mod session;
+pub mod terms;
 pub mod user;
 pub mod change;
 mod made;
@@ -17,7 +20,8 @@ mod apply;
 pub mod recent;
 pub mod kept;
 pub mod audit;
-#[cfg(test)]
-mod tests;
 
 pub use apply::apply;
+
+#[cfg(test)]
+mod tests;

@@ -202,7 +202,7 @@ fn target<S: Storage>(book: Book<'_, S>, user: u32, save: &Save) -> Result<Targe
     if let Some(topic_key) = topic_key
         && let Some(id) = book.by_topic(user, topic_key)?
     {
-        let held = book.expected(user, id)?;
+        let held = book.must_have(user, id)?;
         if held.words.topic_key.as_ref() != Some(topic_key) {
             return Err(book.doubt(Table::Topics, "an observation stands under a key that it has not"));
         }
@@ -210,7 +210,7 @@ fn target<S: Storage>(book: Book<'_, S>, user: u32, save: &Save) -> Result<Targe
         return Ok(if same { Target::Same(held) } else { Target::Over(held) });
     }
     for id in book.by_wording(user, &save.kind, content)? {
-        let held = book.expected(user, id)?;
+        let held = book.must_have(user, id)?;
         match (topic_key, &held.words.topic_key) {
             (None, _) => return Ok(Target::Same(held)),
             // The key is attached to it.

@@ -5,6 +5,7 @@ use crate::harness::{Daemon, Place, ask, digest, file, refusal};
 use base64::Engine as _;
 use serde_json::{Value, json};
 use sha2::Digest as _;
+use staled::client::ClientError;
 use staled::config::Config;
 
 #[test]
@@ -408,4 +409,37 @@ fn paths_that_facts_name_count_against_the_bound() {
     // One path under two spellings is one row; a result's id, and its path, are no rows of their own.
     daemon.ask("context.register", &context(json!(["a", "./a", "b", "./b", "c", "d"])));
     daemon.ask("context.record", &json!({ "session": "s", "decisions": ["still taken"] }));
+}
+
+/// Its own deadline is over when it asks for the second time whether everything was seen, so nobody knows what has become
+/// of the files since they were looked at.
+#[test]
+fn a_registration_that_saw_nothing_at_its_end_says_nothing() {
+    let place = Place::new();
+    place.write("a", "1");
+    let mut config = Config::default();
+    config.context.register_deadline_ms = 100;
+    let daemon = Daemon::start_with(&place.home, config);
+    let client = &mut daemon.client();
+    // However fast the machine, so many rows take longer to be taken in than that.
+    let is_refused = |rows: usize| {
+        let session = format!("s{rows}");
+        let result = |row: usize| json!({ "id": row.to_string(), "source": { "kind": "file", "path": "a" }, "digest": digest("1") });
+        let results: Vec<Value> = (0..rows).map(result).collect();
+        let context = json!({ "session": session, "root": place.root, "results": results });
+        let answer = client.ask("context.register", &context);
+        let is_taken_in = client.ask("context.get", &json!({ "session": session })).is_ok();
+        match answer {
+            Err(ClientError::Refused(refusal)) => {
+                assert_eq!(refusal.word(), Some("store_failed"));
+                is_taken_in
+            }
+            answer => {
+                assert!(answer.is_ok(), "{answer:?}");
+                false
+            }
+        }
+    };
+    let sizes = std::iter::successors(Some(1_000), |rows| Some(rows * 2));
+    assert!(sizes.take(5).any(is_refused), "it was always answered");
 }

@@ -1,7 +1,7 @@
 //! A store that fails under a running daemon: nothing is answered from it, and it comes back by itself.
 
 use crate::cli::serve::Serving;
-use crate::harness::{self, Daemon, Place, file, wait_until};
+use crate::harness::{self, Daemon, Place, file, skipped, wait_until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use staled::client::{Client, ClientError};
@@ -23,7 +23,7 @@ impl<'place> FullDisk<'place> {
             .arg(place.home.join("state"))
             .status();
         if !mounted.is_ok_and(|status| status.success()) {
-            super::say("skipped: a small tmpfs cannot be mounted here, so no disk gets full");
+            skipped("a small tmpfs cannot be mounted here, so no disk gets full");
             return None;
         }
         Some(Self(place))
@@ -77,6 +77,17 @@ fn transition(daemon: &Daemon, session: &str) -> Value {
     harness::ask(&mut client, "decide", &json!({ "session": session }))["transition"].clone()
 }
 
+/// What was counted stays counted, whatever store it goes on with.
+fn scrubs_on(daemon: &Daemon, passes: &mut u64) {
+    let before = *passes;
+    wait_until("the scrub goes round", || {
+        let now = daemon.ask("status", &json!({}))["scrub_passes"].as_u64().unwrap_or(*passes);
+        assert!(now >= *passes, "{now} passes after {passes}");
+        *passes = now;
+        now > before + 1
+    });
+}
+
 #[test]
 fn a_disk_that_was_full_costs_nothing_that_was_acknowledged() {
     let place = Place::new();
@@ -85,11 +96,14 @@ fn a_disk_that_was_full_costs_nothing_that_was_acknowledged() {
     place.write("b", "1");
     let mut config = Config::default();
     config.decision.deadline_ms = config.decision.deadline_ms_max;
+    config.verify.scrub_pass_s = 1;
     let daemon = Daemon::start_with(&place.home, config);
+    let mut passes = 0;
     daemon.ask("context.register", &context(&place, "before"));
     assert_eq!(transition(&daemon, "before"), "resume");
     // With nothing left the journal refuses at once; with some left sled fails, which needs more at a time.
     for (round, left) in [0, 300_000, 0, 600_000].into_iter().enumerate() {
+        scrubs_on(&daemon, &mut passes);
         disk.fill_but(left);
         let acknowledged = register_until_refused(&place, &daemon);
         place.write("b", &format!("2 in round {round}"));
@@ -114,6 +128,7 @@ fn a_disk_that_was_full_costs_nothing_that_was_acknowledged() {
         place.write("b", "1");
         assert_eq!(transition(&daemon, "before"), "resume", "round {round}");
     }
+    scrubs_on(&daemon, &mut passes);
     let log = std::fs::read_to_string(place.home.join("state/decisions.jsonl")).unwrap();
     assert!(log.contains("the store was opened again"), "sled never failed: {log}");
     daemon.stop();
@@ -129,7 +144,7 @@ impl Closed {
     fn mount(folder: PathBuf) -> Option<Self> {
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "ro", "tmpfs"]).arg(&folder).status();
         if !mounted.is_ok_and(|status| status.success()) {
-            super::say("skipped: nothing can be mounted here, so no disk is closed");
+            skipped("nothing can be mounted here, so no disk is closed");
             return None;
         }
         Some(Self(folder))
@@ -140,6 +155,20 @@ impl Drop for Closed {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
+}
+
+#[test]
+fn an_index_is_set_aside_though_what_was_before_it_cannot_be_removed() {
+    let place = Place::new();
+    let state = place.home.join("state");
+    for name in ["index.aside-0", "index.aside-1", "index.aside-2"] {
+        std::fs::create_dir_all(state.join(name)).unwrap();
+    }
+    std::fs::write(state.join("index"), "no folder at all").unwrap();
+    let Some(_closed) = Closed::mount(state.join("index.aside-0")) else { return };
+    let healed = super::open(&state, 3).healed;
+    assert!(healed.iter().any(|healed| healed.contains("was set aside as")), "{healed:?}");
+    assert!(state.join("index.aside-0").exists() && state.join("index.aside-trial-3").exists());
 }
 
 /// A systemd that counts how often its watchdog was fed.

@@ -5,6 +5,7 @@
 //! aside. A panic is not kept: it ends the process.
 
 use super::super::Fatal;
+use super::super::blocking::blocking;
 use super::super::clock;
 use super::super::folders::Folders;
 use super::super::handle::{Down, Message};
@@ -155,7 +156,12 @@ pub(in crate::daemon) async fn keep(
                 close(engine.into_parts().1).await;
                 return Ok(());
             }
-            Err(Failure::Died(thread)) => return Err(Fatal::Died(thread)),
+            Err(Failure::Died(thread)) => {
+                // Not waited for here: who asks is refused at once, and the process waits as long as it does for any.
+                let (_, remains) = engine.into_parts();
+                drop(tokio::task::spawn_blocking(move || drop(remains)));
+                return Err(Fatal::Died(thread));
+            }
             Err(Failure::Store(failure)) => failure,
         };
         tracing::error!(%failure, "the store failed, and is opened again");
@@ -165,7 +171,11 @@ pub(in crate::daemon) async fn keep(
         let remains;
         (parts, remains) = engine.into_parts();
         vigil = Vigil::default();
-        if stopping || let_go(&making, &mut parts, &mut vigil, remains).await.is_none() {
+        if stopping {
+            close(remains).await;
+            return Ok(());
+        }
+        if let_go(&making, &mut parts, &mut vigil, remains).await.is_none() {
             return Ok(());
         }
         pause = if begun.elapsed() > STEADY { PAUSE } else { pause };
@@ -178,7 +188,7 @@ pub(in crate::daemon) async fn keep(
 
 /// The end. sled panics when the last sync of its drop fails; the journal has everything, so the end is no worse for it.
 async fn close(remains: Remains) {
-    if tokio::task::spawn_blocking(move || drop(remains)).await.is_err() {
+    if blocking("the closing of the index", move || drop(remains)).await.is_err() {
         tracing::warn!("the index could not be closed; what it lacks is in the journal");
     }
 }
@@ -187,9 +197,10 @@ async fn close(remains: Remains) {
 /// neither matters any more. The old eyes go before there are others: both would take each other's cookies for their own.
 async fn let_go(making: &Making, parts: &mut Parts, vigil: &mut Vigil, remains: Remains) -> Option<()> {
     let Remains { world, index, ledger } = remains;
-    let _ = refusing(parts, vigil, tokio::task::spawn_blocking(move || drop(world))).await?;
+    let _ = refusing(parts, vigil, blocking("the closing of the eyes", move || drop(world))).await?;
     vigil.open(making);
-    let _ = refusing(parts, vigil, tokio::task::spawn_blocking(move || drop((index, ledger)))).await?;
+    let _ =
+        refusing(parts, vigil, blocking("the closing of the store", move || drop((index, ledger)))).await?;
     Some(())
 }
 
@@ -211,16 +222,18 @@ async fn made_again(
         *pause = (*pause * 2).min(PAUSE_MAX);
         // The same doubt every time: until there is a store again, nobody has set the old index aside for sure.
         let (opening, doubt) = (making.clone(), distrust.clone());
-        let trying = tokio::task::spawn_blocking(move || opening.open_store(doubt.as_deref()));
+        let trying = blocking("the opening of the store", move || opening.open_store(doubt.as_deref()));
         let Some(tried) = refusing(parts, &mut vigil, trying).await else { return Ok(None) };
         match tried {
             Ok(Ok((opened, epoch))) => {
+                // The index that was doubted is out of the way, and this is another one.
+                distrust = None;
                 match std::mem::take(&mut vigil).end().map_or_else(|| making.open_eyes(), Ok) {
                     Ok(world) => return Ok(Some(making.made(opened, world, epoch, why))),
                     Err(error) => {
                         tracing::error!(%error, "nothing can be seen; tried again");
                         down.say(&error);
-                        let dropped = tokio::task::spawn_blocking(move || drop(opened));
+                        let dropped = blocking("the closing of the store", move || drop(opened));
                         let Some(_) = refusing(parts, &mut vigil, dropped).await else { return Ok(None) };
                     }
                 }
@@ -230,7 +243,10 @@ async fn made_again(
                 tracing::error!(%error, "the store cannot be opened; tried again");
                 down.say(&error);
             }
-            Err(panicked) => distrust = Some(panicked.to_string()),
+            Err(panicked) => {
+                down.say(&panicked);
+                distrust = Some(panicked.to_string());
+            }
         }
     }
 }

@@ -5,13 +5,17 @@
 //!
 //! It ends with the first failure of its index, and whoever waited is told so: see [`keeping`].
 
+mod counted;
 mod journaling;
 pub(super) mod keeping;
 mod pushing;
+mod remembering;
 mod scrubbing;
-mod taken;
+mod span;
 mod vigil;
 mod waiting;
+
+pub(super) use remembering::no_evidence;
 
 use super::clock;
 use super::deaths::Deaths;
@@ -30,12 +34,15 @@ use crate::session::SessionId;
 use crate::store::Ledger;
 use crate::store::record::settled;
 use crate::store::sled_index::SledIndex;
+use crate::world::dart::fault;
 use crate::world::{Batch, World};
+pub(super) use counted::Counted;
+use remembering::Remembering;
 use scrubbing::Scrub;
+use span::traced;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use taken::traced;
 use tokio::sync::{Notify, mpsc};
 use waiting::{Flight, Waiter};
 
@@ -71,6 +78,7 @@ pub(super) struct Engine {
     retry_after: Duration,
     retry_at: Option<Instant>,
     scrub: Scrub,
+    remembering: Remembering,
     stopping: bool,
     /// Why the index may not be read any more.
     failed: Option<StorageError>,
@@ -108,7 +116,7 @@ pub(super) struct Health {
     pub(super) missed_events: u64,
     /// How often the journal was compacted.
     pub(super) compactions: u64,
-    /// How often the scrub has begun again from the first source.
+    /// How often the scrub has begun again from the first source, with whatever store.
     pub(super) scrub_passes: u64,
     /// Why nothing can be seen at the moment.
     pub(super) blind: Option<String>,
@@ -158,6 +166,10 @@ impl Engine {
             retry_after: retry,
             retry_at: None,
             scrub: Scrub::new(Duration::from_secs(config.verify.scrub_pass_s)),
+            remembering: Remembering::new(
+                Duration::from_secs(config.memory.session_timeout_hours * 3_600),
+                config.memory.search_cache_bytes,
+            ),
             stopping: false,
             failed: None,
             anew_at: None,
@@ -166,7 +178,8 @@ impl Engine {
 
     /// Lives until told to stop, or until the index fails or a thread dies.
     pub(super) async fn run(&mut self, checks: Vec<Check>) -> Result<(), Failure> {
-        // The watcher was just started, which the world reports as a gap: it is the one that everything is woken in.
+        // Nothing is followed yet, and everything is looked at from here on. So whatever these eyes have seen is told by
+        // those looks: the gap of their own start, unless they were opened before the store was.
         let _ = self.world.take();
         self.world.verify(checks, false);
         while !self.stopping {
@@ -189,6 +202,7 @@ impl Engine {
     }
 
     fn turn(&mut self) -> Result<(), Failure> {
+        fault("engine");
         let batch = self.world.take();
         // Asked after the taking: who died before a cookie came back has been told of by now.
         if let Some(thread) = self.deaths.first() {
@@ -203,6 +217,7 @@ impl Engine {
         self.release();
         self.expire()?;
         self.tend_journal();
+        self.tend_memory()?;
         Ok(self.tend_trees()?)
     }
 
@@ -396,8 +411,11 @@ impl Engine {
     /// What is wrong and not mended yet.
     pub(super) fn problems(&self) -> Vec<String> {
         let mut problems: Vec<String> = self.health.blind.iter().cloned().collect();
-        for (doubt, rows) in self.index.doubts().unwrap_or_default() {
-            problems.push(format!("{rows} results or invariants {} ({})", doubt.remedy(), doubt.word()));
+        match self.index.doubts() {
+            Ok(doubts) => problems.extend(doubts.into_iter().map(|(doubt, rows)| {
+                format!("{rows} results or invariants {} ({})", doubt.remedy(), doubt.word())
+            })),
+            Err(error) => problems.push(format!("how many results cannot be told is not known: {error}")),
         }
         problems.extend(self.world.left_alone().map(|path| {
             format!(

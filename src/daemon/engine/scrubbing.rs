@@ -16,14 +16,13 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 pub(super) struct Scrub {
     /// How long one pass over everything takes; zero is off.
     pass_length: Duration,
-    pass: u64,
     after: Option<SourceId>,
     pub(super) at: Option<Instant>,
 }
 
 impl Scrub {
     pub(super) fn new(pass_length: Duration) -> Self {
-        Self { pass_length, pass: 0, after: None, at: None }
+        Self { pass_length, after: None, at: None }
     }
 
     /// There is something to scrub.
@@ -48,15 +47,14 @@ impl Scrub {
 impl Engine {
     /// Hands out the next few sources to be looked at.
     pub(super) fn scrub_some(&mut self) -> Result<(), StorageError> {
-        let sources = self.index.scrub_len();
+        let sources = self.index.sources_len();
         self.scrub.at = (sources > 0).then(|| Instant::now() + self.scrub.pause(sources));
         let (held, after) = self.index.held_after(self.scrub.after, self.scrub.share(sources))?;
-        if !self.world.scrub(held, self.scrub.pass) {
+        if !self.world.scrub(held, self.health.scrub_passes) {
             // The same ones come next time: a pass has been over everything, or it is none.
             return Ok(());
         }
-        self.scrub.pass += u64::from(after.is_none());
-        self.health.scrub_passes = self.scrub.pass;
+        self.health.scrub_passes += u64::from(after.is_none());
         self.scrub.after = after;
         Ok(())
     }

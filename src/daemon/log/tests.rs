@@ -167,3 +167,53 @@ fn a_file_that_fails_before_it_was_relied_on_is_replaced_and_keeps_its_lines() {
     let text = std::fs::read_to_string(log.path()).unwrap();
     assert!(!text.contains("lost") && text.contains("\"log_continued\""), "{text}");
 }
+
+#[test]
+fn after_a_panic_nothing_is_appended_and_it_is_told_as_a_death() {
+    let state = tempfile::tempdir().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let died = Died::new(move |thread| tell.send(thread.to_owned()).unwrap());
+    let log = Log::open(state.path(), &config::Log::default(), &died).unwrap();
+    log.event("first", &[]).unwrap();
+    let theirs = log.clone();
+    let appending = move || {
+        let _held = theirs.lock();
+        panic!("in the middle of it");
+    };
+    std::thread::spawn(appending).join().unwrap_err();
+    assert_eq!(told.try_recv().unwrap(), "appender");
+    let refusal = log.event("second", &[]).unwrap_err().to_string();
+    assert!(refusal.contains("a panic came while it was written to"), "{refusal}");
+    assert_eq!(log.failed(), Some(format!("nothing is decided: {refusal}")));
+    assert!(log.reopen().is_err());
+    assert_eq!(log.last_seq(), 1);
+}
+
+/// Somebody is answered because of it, as for a decision.
+#[tokio::test]
+async fn an_event_that_somebody_waits_for_is_on_disk_before_they_are_answered() {
+    let state = tempfile::tempdir().unwrap();
+    let options = config::Log { sync: config::Sync::Always, anchor_lines: 0, ..config::Log::default() };
+    let log = Log::open(state.path(), &options, &Died::default()).unwrap();
+    let syncs = || log.counts().1;
+    for so_far in 0..3 {
+        assert_eq!(syncs(), so_far);
+        log.event_answered("event", &[]).await.unwrap();
+    }
+    {
+        let mut inner = log.lock();
+        inner.watched = inner.syncer.watch(File::open("/dev/null").unwrap());
+    }
+    let unlogged = log.event_answered("event", &[]).await.unwrap_err();
+    assert!(unlogged.to_string().starts_with("the decision log could not be synced"), "{unlogged}");
+}
+
+/// Nobody waits for it, but a power cut may come before the next decision. Without anchors, which are synced for as well.
+#[test]
+fn an_event_that_nobody_waits_for_is_synced_all_the_same() {
+    let state = tempfile::tempdir().unwrap();
+    let options = config::Log { sync: config::Sync::Always, anchor_lines: 0, ..config::Log::default() };
+    let log = Log::open(state.path(), &options, &Died::default()).unwrap();
+    log.event("event", &[]).unwrap();
+    until("it is synced", || log.counts().1 > 0);
+}

@@ -3,25 +3,11 @@
 use super::{Answer, Daemon};
 use crate::daemon::handle::Need;
 use crate::protocol::answer::{Hello, to_json};
+use crate::protocol::request::METHODS;
 use std::time::Instant;
 
-const CAPABILITIES: &[&str] = &[
-    "context.register",
-    "context.record",
-    "context.get",
-    "context.list",
-    "context.drop",
-    "decide",
-    "status",
-    "touch_ack",
-    "fact.refute",
-    "subscribe",
-    "log.read",
-    "check",
-    "metrics",
-    "reload",
-    "shutdown",
-];
+/// All but this one: who is answered knows it.
+const CAPABILITIES: &[&str] = METHODS.split_at(1).1;
 
 pub(super) async fn hello(daemon: &Daemon) -> Answer {
     let epoch =

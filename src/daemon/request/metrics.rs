@@ -1,19 +1,20 @@
 //! `metrics`: what the daemon has counted, what the index holds, and what it costs, as OpenMetrics text.
 //!
-//! The rows are scanned once for each question, behind no barrier: a scrape speaks of what is known, not of the world. A
-//! store that has failed leaves out what only it knows, and `staled_store_up` says so.
+//! What is counted as it happens is read as it stands, and every session's head once for each question; behind no barrier,
+//! for a scrape speaks of what is known, not of the world. A store that has failed leaves out what only it knows, and
+//! `staled_store_up` says so.
 
 use super::{Answer, Daemon};
-use crate::daemon::engine::Engine;
+use crate::daemon::blocking::blocking;
+use crate::daemon::engine::{Counted, Engine};
 use crate::daemon::handle::Need;
 use crate::index::storage::StorageError;
 use crate::index::view::Coverage;
 use crate::protocol::answer::to_json;
 use crate::protocol::exposition::Exposition;
 use crate::protocol::refusal::Refusal;
-use crate::store::bytes_below;
+use crate::store::{bytes_below, bytes_of_log};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Instant;
 
 pub(super) async fn metrics(daemon: &Daemon) -> Answer {
@@ -36,17 +37,9 @@ pub(super) async fn metrics(daemon: &Daemon) -> Answer {
 
 /// What the engine knows.
 struct Known {
-    sessions: u64,
-    sources: u64,
-    suspects: u64,
-    watches: u64,
-    events: u64,
-    gaps: u64,
-    missed: u64,
-    scrub_passes: u64,
+    counted: Counted,
     journal_seq: u64,
     snapshot_bytes: u64,
-    compactions: u64,
     doubtful: BTreeMap<(&'static str, &'static str), u64>,
     coverage: Coverage,
 }
@@ -54,31 +47,28 @@ struct Known {
 impl Known {
     fn read(engine: &Engine) -> Result<Self, StorageError> {
         Ok(Self {
-            sessions: engine.index.sessions()?.len() as u64,
-            sources: engine.index.sources_len() as u64,
-            suspects: engine.index.pending_len() as u64,
-            watches: engine.world.watches_len() as u64,
-            events: engine.world.events(),
-            gaps: engine.health.gaps,
-            missed: engine.health.missed_events,
-            scrub_passes: engine.health.scrub_passes,
+            counted: engine.counted(),
             journal_seq: engine.ledger.last_seq(),
             snapshot_bytes: engine.ledger.snapshot_bytes(),
-            compactions: engine.health.compactions,
             doubtful: engine.index.doubtful_by_cause()?,
             coverage: engine.index.covered()?,
         })
     }
 
     fn tell(&self, out: &mut Exposition) {
-        out.gauge("staled_sessions", "Sessions that are registered.", self.sessions);
-        out.gauge("staled_sources", "Sources that somebody rests on.", self.sources);
-        out.gauge("staled_suspects", "Sources that are being verified.", self.suspects);
-        out.gauge("staled_watches", "Watches held in the kernel.", self.watches);
-        out.count("staled_events", "Events seen since the eyes were opened.", self.events);
-        out.count("staled_gaps", "Times at which events were, or may have been, lost.", self.gaps);
-        out.count("staled_missed_events", "Changes that only the scrub has found.", self.missed);
-        out.count("staled_scrub_passes", "Times that the scrub went through everything.", self.scrub_passes);
+        let counted = &self.counted;
+        out.gauge("staled_sessions", "Sessions that are registered.", counted.sessions);
+        out.gauge("staled_sources", "Sources that somebody rests on.", counted.sources);
+        out.gauge("staled_suspects", "Sources that are being verified.", counted.suspects);
+        out.gauge("staled_watches", "Watches held in the kernel.", counted.watches);
+        out.count("staled_events", "Events seen since the eyes were opened.", counted.events);
+        out.count("staled_gaps", "Times at which events were, or may have been, lost.", counted.gaps);
+        out.count("staled_missed_events", "Changes that only the scrub has found.", counted.missed_events);
+        out.count(
+            "staled_scrub_passes",
+            "Times that the scrub went through everything.",
+            counted.scrub_passes,
+        );
         let doubtful = self.doubtful.iter();
         let doubtful =
             doubtful.map(|((word, cause), rows)| (vec![("status", *word), ("cause", *cause)], *rows));
@@ -91,14 +81,14 @@ impl Known {
         let snapshot =
             "What the journal begins with, on disk: what was left of it when it was compacted last.";
         out.gauge("staled_journal_snapshot_bytes", snapshot, self.snapshot_bytes);
-        out.count("staled_journal_compactions", "Times that the journal was compacted.", self.compactions);
+        out.count("staled_journal_compactions", "Times that the journal was compacted.", counted.compactions);
     }
 }
 
 async fn on_disk(daemon: &Daemon, out: &mut Exposition) -> Result<(), Refusal> {
     let state = daemon.folders.state.clone();
     // Listing folders may wait for a disk, and nobody else shall.
-    let sizes = tokio::task::spawn_blocking(move || {
+    let sizes = blocking("a count of bytes", move || {
         [bytes_of_log(&state), bytes_below(&state.join("journal")), bytes_below(&state.join("index"))]
     });
     let [log, journal, index] = sizes.await.map_err(|error| Refusal::application("store_failed", error))?;
@@ -106,17 +96,6 @@ async fn on_disk(daemon: &Daemon, out: &mut Exposition) -> Result<(), Refusal> {
     out.gauge("staled_journal_bytes", "The journal on disk.", journal);
     out.gauge("staled_index_bytes", "The index on disk.", index);
     Ok(())
-}
-
-/// The decision log, with the files that were rotated away.
-fn bytes_of_log(state: &Path) -> u64 {
-    let entries = std::fs::read_dir(state).into_iter().flatten().flatten();
-    let of_log = entries.filter(|entry| {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        name.starts_with("decisions") && name.contains(".jsonl")
-    });
-    of_log.map(|entry| bytes_below(&entry.path())).sum()
 }
 
 /// What the kernel says of us, under the names that every program uses. What it does not say is left out.

@@ -3,6 +3,7 @@
 use super::decide::{Beside, ROWS_MAX, say, seen};
 use super::register::on_disk;
 use super::{Answer, Daemon, no_session, no_such_session};
+use crate::daemon::blocking::blocking;
 use crate::daemon::clock;
 use crate::daemon::engine::Engine;
 use crate::daemon::handle::Need;
@@ -42,7 +43,8 @@ pub(super) async fn refute(daemon: &Daemon, ask: Refute, began: Instant) -> Answ
     let observed = strip(ask.observed.as_deref().unwrap_or_default());
     let source = target.to_string_lossy();
     let fields = [("session", session.as_str()), ("target", &source), ("observed", &observed)];
-    daemon.log.event("fact_refuted", &fields).map_err(|error| Refusal::application("log_failed", error))?;
+    let logged = daemon.log.event_answered("fact_refuted", &fields).await;
+    logged.map_err(|error| Refusal::application("log_failed", error))?;
     let decision = match last_resume(daemon, &session).await? {
         None => "null".to_owned(),
         Some(superseded) => {
@@ -86,8 +88,8 @@ fn apply(
 async fn last_resume(daemon: &Daemon, session: &SessionId) -> Result<Option<String>, Refusal> {
     let (path, session) = (daemon.log.path().to_owned(), session.clone());
     // A session that was never decided about has the whole log read for it: not on the thread that answers everybody.
-    let read = tokio::task::spawn_blocking(move || find_last_resume(&path, &session));
-    let found = read.await.map_err(|error| Refusal::application("log_failed", error))?;
+    let found = blocking("a reading of the decision log", move || find_last_resume(&path, &session)).await;
+    let found = found.map_err(|error| Refusal::application("log_failed", error))?;
     found.map_err(|error| Refusal::application("log_failed", error))
 }
 

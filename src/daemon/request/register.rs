@@ -4,8 +4,9 @@ use super::{Answer, Daemon, blind, no_session};
 use crate::daemon::clock;
 use crate::daemon::engine::Engine;
 use crate::daemon::handle::{Need, Sight};
+use crate::daemon::synced::synced;
 use crate::index::Change;
-use crate::index::freshness::Freshness;
+use crate::index::freshness::{Doubt, Freshness};
 use crate::index::row::{Role, RowNo, SessionNo};
 use crate::index::view::{Line, Listed};
 use crate::protocol::answer::{Registered, Told, to_json};
@@ -19,7 +20,6 @@ use crate::store::record::{Record, settled};
 use crate::store::syncer::Synced;
 use crate::world::digest;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -134,6 +134,10 @@ fn finish(
     if sight != Sight::Clear {
         engine.index.give_up_awaiting(session)?;
     }
+    // Nobody knows what became of the sources since they were looked at. What was told stays, and may be told again.
+    if sight == Sight::Blind {
+        return Err(blind());
+    }
     let rows = engine.index.rows_of(session, &begun.told)?;
     let head = engine.index.head(session)?;
     for record in settled(head.session.as_str(), &rows) {
@@ -148,7 +152,7 @@ fn finish(
         clock: ClockOut::from(engine.index.clock()),
         results: of(Role::Result),
         invariants: of(Role::Invariant),
-        warnings: warnings(&lines),
+        warnings: warnings(&lines, head.doubted),
     };
     Ok((to_json(&answer), engine.synced()))
 }
@@ -164,8 +168,11 @@ fn told_line(line: &Line) -> Told<'_> {
     }
 }
 
-fn warnings(lines: &[Line]) -> Vec<String> {
+fn warnings(lines: &[Line], in_doubt: bool) -> Vec<String> {
     let mut warnings = Vec::new();
+    if in_doubt {
+        warnings.push(format!("all results of the session {}", Doubt::Gap.remedy()));
+    }
     let weak = lines
         .iter()
         .filter(|line| line.by_registration && !matches!(line.role, Role::Tracked | Role::Input))
@@ -182,16 +189,9 @@ fn warnings(lines: &[Line]) -> Vec<String> {
 }
 
 /// Durable before the answer.
-pub(super) async fn on_disk(synced: oneshot::Receiver<Synced>) -> Result<(), Refusal> {
-    match synced.await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(failed(&error)),
-        Err(_) => Err(Refusal::application("store_failed", "the journal is no longer synced")),
-    }
-}
-
-fn failed(error: &Arc<std::io::Error>) -> Refusal {
-    Refusal::application("store_failed", format!("the journal could not be synced: {error}"))
+pub(super) async fn on_disk(word: oneshot::Receiver<Synced>) -> Result<(), Refusal> {
+    let synced = synced(word).await;
+    synced.map_err(|error| Refusal::application("store_failed", format!("the journal {error}")))
 }
 
 /// The login name behind our own uid, which is the only one that may connect.

@@ -71,9 +71,9 @@ async fn of_daemon(daemon: &Daemon) -> Answer {
         if sight == Sight::Blind {
             problems.push("the watcher does not answer".to_owned());
         }
-        Ok::<_, Refusal>(to_json(&told.health(known(engine)?, problems)))
+        to_json(&told.health(known(engine), problems))
     });
-    match health.await.flatten() {
+    match health.await {
         // How it is must be told above all when it is not well.
         Err(refusal) if refusal.word() == Some("store_failed") => {
             let mut problems = vec![refusal.message];
@@ -84,22 +84,23 @@ async fn of_daemon(daemon: &Daemon) -> Answer {
     }
 }
 
-fn known(engine: &Engine) -> Result<Known<'_>, Refusal> {
-    Ok(Known {
+fn known(engine: &Engine) -> Known<'_> {
+    let counted = engine.counted();
+    Known {
         clock: Some(ClockOut::from(engine.index.clock())),
-        sessions: Some(engine.index.sessions()?.len()),
-        sources: Some(engine.index.sources_len()),
-        suspects: Some(engine.index.pending_len()),
-        watches: Some(engine.world.watches_len()),
-        events: Some(engine.world.events()),
-        gaps: Some(engine.health.gaps),
-        missed_events: Some(engine.health.missed_events),
-        scrub_passes: Some(engine.health.scrub_passes),
+        sessions: Some(counted.sessions),
+        sources: Some(counted.sources),
+        suspects: Some(counted.suspects),
+        watches: Some(counted.watches),
+        events: Some(counted.events),
+        gaps: Some(counted.gaps),
+        missed_events: Some(counted.missed_events),
+        scrub_passes: Some(counted.scrub_passes),
         journal_bytes: Some(engine.ledger.bytes()),
-        compactions: Some(engine.health.compactions),
+        compactions: Some(counted.compactions),
         compacting: Some(engine.ledger.is_compacting()),
         last_gap: engine.health.last_gap.as_deref(),
-    })
+    }
 }
 
 /// What can be said without the engine.

@@ -133,7 +133,7 @@ impl Desk {
     }
 
     fn observations(&self, name: &str) -> Vec<Observation> {
-        self.book().page(self.user(name).no, 0, usize::MAX).unwrap()
+        self.book().all(self.user(name).no).unwrap()
     }
 
     fn history(&self, name: &str, id: u64) -> Vec<Observation> {
