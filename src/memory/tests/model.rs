@@ -200,9 +200,9 @@ fn has_expired(session: &Session, now: i64) -> bool {
 fn told((session, made_of): &(Session, Option<Vec<(u64, String)>>)) -> Session {
     let Some(items) = made_of else { return session.clone() };
     let items: Vec<&str> = items.iter().map(|(_, item)| item.as_str()).collect();
-    let summary = match items.is_empty() {
-        true => "Nenhuma memoria registrada.".to_owned(),
-        false => format!("Memorias registradas: {}", items.join(", ")),
+    let summary = match &items[..] {
+        [] => "Nenhuma memoria registrada.".to_owned(),
+        items => format!("Memorias registradas: {}", items.join(", ")),
     };
     Session { summary: Some(summary), ..session.clone() }
 }
