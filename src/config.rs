@@ -20,6 +20,8 @@ pub struct Config {
     pub verify: Verify,
     /// The socket.
     pub server: Server,
+    /// The memory.
+    pub memory: Memory,
     /// The journal.
     pub journal: Journal,
     /// The decision log and the daemon's own log.
@@ -160,6 +162,32 @@ pub enum Confine {
     Required,
     /// Not at all.
     Off,
+}
+
+/// `[memory]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Memory {
+    /// Without activity, before a session is ended.
+    pub session_timeout_hours: u64,
+    /// What may be saved.
+    pub observation_types: Vec<String>,
+    /// Of one observation or summary.
+    pub content_bytes_max: usize,
+    /// What searches keep at hand of all users together.
+    pub search_cache_bytes: usize,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        let types = ["profile", "preference", "decision", "pattern", "discovery"];
+        Self {
+            session_timeout_hours: 24,
+            observation_types: types.map(str::to_owned).to_vec(),
+            content_bytes_max: 64 * 1024,
+            search_cache_bytes: 256 * 1024 * 1024,
+        }
+    }
 }
 
 /// `[journal]`
@@ -333,6 +361,10 @@ impl Config {
             ("server.subscriber_events_max", self.server.subscriber_events_max as u64, 1, 1_000_000),
             ("server.drain_timeout_ms", self.server.drain_timeout_ms, 1, 600_000),
             ("context.results_max", self.context.results_max as u64, 1, 10_000_000),
+            ("memory.session_timeout_hours", self.memory.session_timeout_hours, 1, 24 * 3_650),
+            ("memory.observation_types", self.memory.observation_types.len() as u64, 1, 100),
+            ("memory.content_bytes_max", self.memory.content_bytes_max as u64, 80, 1 << 20),
+            ("memory.search_cache_bytes", self.memory.search_cache_bytes as u64, 0, 1 << 40),
             ("journal.compact_bytes", self.journal.compact_bytes, 4_096, 1 << 40),
             ("log.file_bytes_max", self.log.file_bytes_max, 4_096, 1 << 40),
             ("log.files_max", self.log.files_max as u64, 0, 100_000),
@@ -351,6 +383,7 @@ impl Config {
     #[must_use]
     pub fn kept_until_restart(&self, new: &Self) -> Vec<&'static str> {
         let (a, b) = (&self.verify, &new.verify);
+        let (c, d) = (&self.memory, &new.memory);
         let differs = [
             ("verify.threads", a.threads != b.threads),
             ("verify.big_file_bytes", a.big_file_bytes != b.big_file_bytes),
@@ -363,6 +396,8 @@ impl Config {
             ("verify.unwatchable", a.unwatchable != b.unwatchable),
             ("server.connections_max", self.server.connections_max != new.server.connections_max),
             ("server.confine", self.server.confine != new.server.confine),
+            ("memory.session_timeout_hours", c.session_timeout_hours != d.session_timeout_hours),
+            ("memory.search_cache_bytes", c.search_cache_bytes != d.search_cache_bytes),
             ("journal.compact_bytes", self.journal.compact_bytes != new.journal.compact_bytes),
         ];
         differs.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
@@ -400,11 +435,15 @@ impl Config {
     }
 }
 
-fn usual_places() -> Vec<PathBuf> {
-    // A variable that is empty counts as not set.
+/// Where a user keeps configurations: `$XDG_CONFIG_HOME`, or `.config` in the home. A variable that is empty counts as
+/// not set.
+#[must_use]
+pub fn config_home() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = || variable("HOME").map(|home| home.join(".config"));
-    let user = variable("XDG_CONFIG_HOME").or_else(home);
-    let user = user.map(|folder| folder.join("staled/config.toml"));
+    variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|home| home.join(".config")))
+}
+
+fn usual_places() -> Vec<PathBuf> {
+    let user = config_home().map(|folder| folder.join("staled/config.toml"));
     user.into_iter().chain([PathBuf::from("/etc/staled/config.toml")]).collect()
 }

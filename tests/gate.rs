@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
+use crate::harness::skipped;
 use serde_json::{Value, json};
 use staled::protocol::gate::{self, Fault, check, check_text};
 
-#[expect(clippy::print_stdout, reason = "a skipped fixture must be seen")]
 fn shared(name: &str) -> Option<PathBuf> {
     let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/gate")).join(name);
     if !path.exists() {
-        println!("skipped: {} is missing", path.display());
+        skipped(&format!("{} is missing", path.display()));
     }
     Some(path).filter(|path| path.exists())
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const PURE: [&str; 5] = ["session", "index", "memory", "decision", "protocol"];
 
 /// Which rooms may name an outside crate.
-const DOORS: [(&str, &[&str]); 23] = [
+const DOORS: [(&str, &[&str]); 24] = [
     ("base64", &["protocol"]),
     ("blake3", &["index", "memory", "world"]),
     ("clap", &["cli"]),
@@ -32,6 +32,7 @@ const DOORS: [(&str, &[&str]); 23] = [
     ("tokio", &["daemon", "cli"]),
     ("toml", &["config"]),
     ("tracing_subscriber", &["cli"]),
+    ("unicode_normalization", &["memory"]),
     ("uuid", &["daemon", "cli"]),
 ];
 

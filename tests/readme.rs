@@ -1,11 +1,8 @@
 //! The README runs as written: its commands in order, each with the output that stands below it.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a helper of a test may fail, and say that it was skipped"
-)]
+#![expect(clippy::unwrap_used, reason = "a helper of a test may fail as the test does")]
 
+use crate::harness::skipped;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -24,8 +21,7 @@ struct Step {
 fn the_worked_example_runs_as_written() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
     if !repository.join("../shared/transcripts").is_dir() {
-        println!("skipped: the transcripts that the README uses are missing");
-        return;
+        return skipped("the transcripts that the README uses are missing");
     }
     let temp = tempfile::tempdir().unwrap();
     let home = Home::new(temp.path());
@@ -79,6 +75,7 @@ impl Home {
             .env("XDG_STATE_HOME", &self.state)
             .env("XDG_CONFIG_HOME", &self.state)
             .env("NO_COLOR", "1")
+            .env("STALED_JOURNAL_SOCKET", "/nowhere/journal")
             .env_remove("STALED_SOCKET")
             .env_remove("RUNTIME_DIRECTORY")
             .env_remove("STATE_DIRECTORY");

@@ -5,6 +5,7 @@ use super::shell::{Done, Shell, Stop, usual_folders};
 use super::words::counted;
 use crate::daemon::{FolderError, Folders};
 use crate::store::export::{self, ExportError, ImportError, Moved};
+use crate::store::told;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufReader, Write};
@@ -52,15 +53,21 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
         return Err(Stop::failed(format!("there is no journal in {}", state.display()))
             .remedy("--state names the folder that `staled serve` says it has its state in"));
     }
+    let told = told::settled(&state, &mut |rows| {
+        let (rows, most) = (counted(rows, "row"), told::ANSWERED_WITHIN.as_secs());
+        shell.out.talk(&format!("waiting for a registration of {rows} to be answered, {most} s at the most"));
+    })
+    .map_err(|error| cannot_export(&error))?;
     let mut lines = Lines { shell, failed: None };
-    let exported = export::export(&state, &mut lines);
+    let exported = export::export(&told, &mut lines);
     let failed = lines.failed.take();
     let moved = exported.map_err(|error| failed.unwrap_or_else(|| cannot_export(&error)))?;
     shell.out.talk(&sentence("exported", moved, &state));
     if moved.unanswered > 0 {
         let rows = counted(moved.unanswered, "row");
         shell.out.talk(&format!(
-            "  {rows} came without a digest, and their registration was not answered: once imported they are stale"
+            "  {rows} came without a digest, and their registration was not answered: once imported they are stale; if \
+             it still goes on, export again when it is answered"
         ));
     }
     Ok(0)
@@ -85,7 +92,12 @@ pub(super) fn import(args: &ImportArgs, shell: &mut Shell) -> Done {
     };
     let moved = moved.map_err(|error| cannot_import(&error, &args.file))?;
     if shell.json {
-        shell.out.line(json!({ "sessions": moved.sessions, "rows": moved.rows, "state": state }))?;
+        shell.out.line(json!({
+            "sessions": moved.sessions,
+            "rows": moved.rows,
+            "observations": moved.observations,
+            "state": state,
+        }))?;
     } else {
         shell.out.line(sentence("imported", moved, &state))?;
     }
@@ -101,8 +113,12 @@ fn state_folder(named: Option<&Path>) -> Result<PathBuf, Stop> {
 
 fn sentence(done: &str, moved: Moved, state: &Path) -> String {
     let (sessions, rows) = (counted(moved.sessions, "session"), counted(moved.rows, "row"));
+    let memory = match moved.observations {
+        0 => String::new(),
+        some => format!(" and {}", counted(some, "observation")),
+    };
     let way = if done == "exported" { "from" } else { "into" };
-    format!("{done} {sessions} with {rows} {way} {}", state.display())
+    format!("{done} {sessions} with {rows}{memory} {way} {}", state.display())
 }
 
 fn cannot_export(error: &ExportError) -> Stop {

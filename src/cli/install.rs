@@ -4,6 +4,7 @@
 //! first file is written everything has been looked at.
 
 use super::shell::{Done, Shell, Stop};
+use crate::config::config_home;
 use rustix::process::geteuid;
 use serde_json::json;
 use std::fs;
@@ -142,10 +143,8 @@ fn plan(args: &SystemdArgs) -> Result<Vec<Planned>, Stop> {
 }
 
 fn user_folder() -> Result<PathBuf, Stop> {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let config = variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|home| home.join(".config")));
-    let config =
-        config.ok_or_else(|| Stop::failed("nowhere to put the units: set XDG_CONFIG_HOME, or HOME"))?;
+    let config = config_home()
+        .ok_or_else(|| Stop::failed("nowhere to put the units: set XDG_CONFIG_HOME, or HOME"))?;
     Ok(config.join("systemd/user"))
 }
 
@@ -202,9 +201,10 @@ fn print(planned: &[Planned], shell: &mut Shell) -> Done {
 
 /// The drop-in lets the daemon write to its state, which must be there before there is a daemon.
 fn own_state() -> Result<(), Stop> {
-    let Some(home) = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from) else {
-        return Ok(());
-    };
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let home = home.ok_or_else(|| {
+        Stop::failed("the namespaces let the daemon write below its home only, and there is none: set HOME")
+    })?;
     let state = home.join(".local/state/staled");
     fs::DirBuilder::new()
         .recursive(true)

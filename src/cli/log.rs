@@ -4,10 +4,9 @@ use super::journal::{self, Anchor, Held};
 use super::paint::Tone;
 use super::replay;
 use super::shell::{Done, Shell, Stop, answered, usual_folders};
-use crate::store::decision_log::{Outcome, Receipt, Verdict, id_at, verify_files};
+use crate::store::decision_log::{Outcome, Receipt, Unreadable, Verdict, id_at, verify_files};
 use clap::Subcommand;
 use serde_json::{Value, json};
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// Check the decision log, or judge its decisions again
@@ -64,10 +63,10 @@ pub(super) fn run(args: Args, shell: &mut Shell) -> Done {
 fn run_verify(args: &Verify, shell: &mut Shell) -> Done {
     let path = match &args.log {
         Some(path) => path.clone(),
-        None => usual_folders()?.state.join("decisions.jsonl"),
+        None if args.files.is_empty() => usual_folders()?.state.join("decisions.jsonl"),
+        None => PathBuf::new(),
     };
-    let unreadable =
-        |error| Stop::with_code(1, format!("the decision log {} cannot be read: {error}", path.display()));
+    let unreadable = |error: Unreadable| Stop::with_code(1, error);
     // Before the log is read: what is anchored meanwhile has to be in it.
     let anchors = if args.journal { Some(anchors(&path, unreadable)?) } else { None };
     let mut receipts = args.receipt.clone();
@@ -78,7 +77,7 @@ fn run_verify(args: &Verify, shell: &mut Shell) -> Done {
     answered(judged.code, print(&verdict, &judged, held.as_ref(), shell))
 }
 
-fn anchors(path: &Path, unreadable: impl Fn(io::Error) -> Stop) -> Result<Vec<Anchor>, Stop> {
+fn anchors(path: &Path, unreadable: impl Fn(Unreadable) -> Stop) -> Result<Vec<Anchor>, Stop> {
     // A log without a line that can be taken apart has no id, and is found broken without the journal.
     let Some(id) = id_at(path).map_err(unreadable)? else { return Ok(Vec::new()) };
     journal::anchors_of(&id).map_err(|why| Stop::failed(format!("the journal cannot be asked: {why}")))

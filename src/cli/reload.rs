@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 /// Have the daemon read its configuration again; a bad file is refused and the old one stays
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What stands under [verify], server.connections_max and server.confine count from the next start; the other keys of
-[server], save drain_timeout_ms, for new connections; everything else, log.level too, at once.
+What stands under [verify] and [journal], server.connections_max and server.confine count from the next start; the
+other keys of [server], save drain_timeout_ms, for new connections; everything else, log.level too, at once.
 
 Example:
   staled reload")]

@@ -39,11 +39,7 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
         None => PathBuf::new(),
     };
     let mut tally = Tally::default();
-    let extent = each_line(&path, &args.files, |placed| tally.take(&placed)).map_err(|error| {
-        let named: Vec<String> = args.files.iter().map(|file| file.display().to_string()).collect();
-        let what = if named.is_empty() { path.display().to_string() } else { named.join(", ") };
-        Stop::failed(format!("the decision log {what} cannot be read: {error}"))
-    })?;
+    let extent = each_line(&path, &args.files, |placed| tally.take(&placed)).map_err(Stop::failed)?;
     for torn in &extent.torn {
         let file = harmless(&torn.to_string_lossy());
         shell.out.talk(&format!("staled: {file} ends inside a line, which was not judged"));

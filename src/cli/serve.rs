@@ -2,6 +2,7 @@
 
 use super::shell::{Done, Shell, Stop, usual_folders};
 use super::trace;
+use super::words::quoted;
 use crate::config::{Config, ConfigError};
 use crate::daemon::{self, Activated, Command, Fatal, FolderError, Folders, Signals, Start, usual_runtime};
 use crate::store::StoreError;
@@ -145,7 +146,7 @@ fn remedy(fatal: &Fatal) -> Option<String> {
         ),
         Fatal::Log(LogError::Damaged { path, .. }) => Some(format!(
             "`staled log verify --log {0}` says where; to begin a new log: mv {0} {0}.damaged",
-            path.display()
+            quoted(path)
         )),
         Fatal::Store(StoreError::Journal(error)) => beyond_us(error),
         _ => None,
@@ -158,11 +159,11 @@ fn beyond_us(error: &JournalError) -> Option<String> {
         JournalError::Refused { segment, at_byte, .. } => Some(format!(
             "if a newer version wrote it, run that one; to give up this record and all behind it, copy {0} and then: \
              truncate -s {at_byte} {0}",
-            segment.display()
+            quoted(segment)
         )),
         JournalError::OtherFormat { segment, .. } => Some(format!(
             "a newer version wrote it, run that one; to begin without any session: mv {0} {0}.newer",
-            segment.parent().unwrap_or(segment).display()
+            quoted(segment.parent().unwrap_or(segment))
         )),
         _ => None,
     }

@@ -3,9 +3,11 @@
 use super::paint::Tone;
 use crate::decision::reason;
 use crate::index::freshness::Doubt;
-use crate::protocol::path::WirePath;
+use crate::protocol::path::Reference;
 use crate::protocol::time;
 use serde_json::Value;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Text as a terminal may show it: control characters, which could redraw the screen or fake a line, are spelled out.
@@ -24,6 +26,19 @@ pub(super) fn harmless(text: &str) -> String {
         .collect()
 }
 
+/// A path as a shell reads it back, whatever is in its name. What a terminal may not show is spelled as bytes.
+pub(super) fn quoted(path: &Path) -> String {
+    if let Some(text) = path.to_str().filter(|text| harmless(text) == *text) {
+        return format!("'{}'", text.replace('\'', r"'\''"));
+    }
+    let spelled = path.as_os_str().as_bytes().iter().map(|byte| match byte {
+        b'\'' | b'\\' => format!("\\x{byte:02x}"),
+        b' '..=b'~' => char::from(*byte).to_string(),
+        _ => format!("\\x{byte:02x}"),
+    });
+    format!("$'{}'", spelled.collect::<String>())
+}
+
 /// A text field; empty when there is none.
 pub(super) fn text(object: &Value, field: &str) -> String {
     harmless(object[field].as_str().unwrap_or_default())
@@ -39,9 +54,9 @@ pub(super) fn list<'a>(object: &'a Value, field: &str) -> &'a [Value] {
     object[field].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A path as it travels, for people: lossy where it is not UTF-8.
+/// A path or another label as it travels, for people: lossy where it is not UTF-8.
 pub(super) fn path(value: &Value) -> String {
-    serde_json::from_value::<WirePath>(value.clone())
+    serde_json::from_value::<Reference>(value.clone())
         .map_or_else(|_| String::new(), |path| harmless(&path.0.to_string_lossy()))
 }
 
@@ -155,13 +170,30 @@ pub(super) fn to_the_second(moment: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ago, end, harmless, head, path, span, to_the_second};
+    use super::{ago, end, harmless, head, path, quoted, span, to_the_second};
     use serde_json::json;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
+    use std::process::Command;
 
     #[test]
     fn text_from_elsewhere_cannot_steer_the_terminal() {
         assert_eq!(harmless("a\u{1b}[2Jb\nc\u{202e}"), "a\\u{1b}[2Jb\\nc\\u{202e}");
         assert_eq!(path(&json!({"bytes": "/w=="})), "\u{fffd}");
+    }
+
+    #[test]
+    fn a_shell_reads_every_path_as_it_is() {
+        let names: [&[u8]; 6] =
+            [b"/a b", b"/it's", b"/$HOME;`x`", b"/\xff'\\1", b"/line\n2", "/\u{202e}ab".as_bytes()];
+        for name in names {
+            let quoted = quoted(Path::new(OsStr::from_bytes(name)));
+            assert_eq!(harmless(&quoted), quoted);
+            let read = Command::new("bash").arg("-c").arg(format!("printf %s {quoted}")).output().unwrap();
+            assert_eq!(read.stdout, name, "{quoted}");
+        }
+        assert_eq!(quoted(Path::new("/plain")), "'/plain'");
     }
 
     #[test]

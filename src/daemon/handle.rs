@@ -21,6 +21,8 @@ pub(super) enum Need {
     Barrier,
     /// That, and every source of this session verified.
     Settled(SessionId),
+    /// The barrier, and every source of all of these.
+    AllSettled(Vec<SessionId>),
     /// Every source verified.
     Everything,
 }

@@ -341,5 +341,8 @@ async fn serve(
 }
 
 fn flatten(ended: Result<Result<(), Fatal>, tokio::task::JoinError>) -> Result<(), Fatal> {
-    ended.unwrap_or_else(|error| Err(Fatal::Engine(Undone::of("it", &error).to_string())))
+    ended.unwrap_or_else(|error| match Undone::of("it", &error) {
+        Undone::Panicked(_) => Err(Fatal::Died("engine".to_owned())),
+        undone @ Undone::CutShort(_) => Err(Fatal::Engine(undone.to_string())),
+    })
 }

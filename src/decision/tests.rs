@@ -212,6 +212,7 @@ fn a_summary_carries_what_is_fresh_and_names_the_rest_once() {
         sources: vec!["a.rs".into()],
         digest: None,
         fresh,
+        observation: None,
     };
     let absent = Source::Absent { path: "new.rs".into() };
     let lines = vec![

@@ -52,12 +52,13 @@ impl<S: Storage> Index<S> {
     }
 
     /// Records are lost that may have refuted what these sessions believe, or told them more: every session is in doubt
-    /// until it is registered anew or dropped.
+    /// until it is registered with `replace: true`, or dropped.
     pub fn doubt_all(&mut self) -> Result<(), StorageError> {
         for session in self.sessions()? {
             let head = StoredHead { doubted: true, ..self.head(session)? };
-            self.shelf.put(Table::Heads, &session.0.to_be_bytes(), &head)?;
+            self.put_head(session, &head)?;
         }
+        self.tally.doubt_all();
         self.clock.tick += 1;
         self.shelf.flush()
     }

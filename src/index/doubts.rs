@@ -3,25 +3,40 @@
 //! A row says by its mark what it is; a session that may have lost records says by its head that all its rows are in doubt.
 
 use super::freshness::{Doubt, Freshness};
-use super::row::Mark;
-use super::shelf::mark_row;
-use super::storage::{Storage, StorageError, Summary, Table};
+use super::row::{Mark, Row, SessionNo};
+use super::shelf::mark_of;
+use super::storage::{Storage, StorageError, StoredHead, Table};
 use super::{Index, SourceId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 impl<S: Storage> Index<S> {
+    /// Keeps at hand whether a session's head says that it is in doubt; its rows are counted accordingly from then on.
+    pub(super) fn note_doubt(&mut self, session: SessionNo, head: &StoredHead) {
+        if head.doubted {
+            self.doubted.insert(session);
+        } else {
+            self.doubted.remove(&session);
+        }
+    }
+
+    /// Counts a row's mark in or out.
+    pub(super) fn tally_row(&mut self, session: SessionNo, row: &Row, mark: Option<&Mark>, present: bool) {
+        let in_doubt = self.doubted.contains(&session);
+        let marked = if in_doubt { &mut self.tally.doubted } else { &mut self.tally.marked };
+        marked.count(row, mark, present);
+    }
+
     /// Sources whose last look could not tell, and that are not being verified: worth another look now and then.
     pub fn undecided(&self) -> Result<Vec<SourceId>, StorageError> {
         let mut undecided = Vec::new();
-        for session in self.sessions()? {
-            let marks = self.shelf.list::<Mark>(Table::Marks, &session.0.to_be_bytes())?;
-            for (key, mark) in marks {
-                let (Freshness::Unknown(_), Some(no)) = (mark.freshness, mark_row(&key)) else {
-                    continue;
-                };
-                let source = self.shelf.row(session, no)?.and_then(|row| row.source_id);
-                undecided.extend(source.filter(|&source| !self.is_pending(source)));
-            }
+        for (key, mark) in self.shelf.list::<Mark>(Table::Marks, &[])? {
+            let Some((session, no)) =
+                mark_of(&key).filter(|_| matches!(mark.freshness, Freshness::Unknown(_)))
+            else {
+                continue;
+            };
+            let source = self.shelf.row(session, no)?.and_then(|row| row.source_id);
+            undecided.extend(source.filter(|&source| !self.is_pending(source)));
         }
         undecided.sort_unstable();
         undecided.dedup();
@@ -34,23 +49,7 @@ impl<S: Storage> Index<S> {
             Freshness::Unknown(doubt) => Some((doubt, rows as usize)),
             _ => None,
         };
-        let mut doubts: BTreeMap<Doubt, usize> = self.tally.doubtful().filter_map(doubt).collect();
-        let doubted = self.doubted_rows()?;
-        if doubted > 0 {
-            doubts.insert(Doubt::Gap, doubted);
-        }
-        Ok(doubts)
-    }
-
-    /// Rows of sessions of which records of the journal are lost. The head says it, and no mark does.
-    fn doubted_rows(&self) -> Result<usize, StorageError> {
-        let mut rows = 0;
-        for session in self.sessions()? {
-            if self.head(session)?.doubted {
-                rows += self.shelf.must::<Summary>(Table::Summaries, &session.0.to_be_bytes())?.rows as usize;
-            }
-        }
-        Ok(rows)
+        Ok(self.doubtful()?.into_iter().filter_map(doubt).collect())
     }
 
     /// How many rows are stale or unknown, by that word and by the cause. What one look has not yet settled counts as it
@@ -58,10 +57,19 @@ impl<S: Storage> Index<S> {
     pub fn doubtful_by_cause(&self) -> Result<BTreeMap<(&'static str, &'static str), u64>, StorageError> {
         let named =
             |(freshness, rows): (Freshness, u64)| Some(((freshness.word(), freshness.cause()?), rows));
-        let mut doubtful: BTreeMap<_, _> = self.tally.doubtful().filter_map(named).collect();
-        let doubted = self.doubted_rows()? as u64;
-        if doubted > 0 {
-            doubtful.insert(("unknown", Doubt::Gap.word()), doubted);
+        Ok(self.doubtful()?.into_iter().filter_map(named).collect())
+    }
+
+    fn doubtful(&self) -> Result<HashMap<Freshness, u64>, StorageError> {
+        let mut rows = 0;
+        for &session in &self.doubted {
+            rows += u64::from(self.summary(session)?.rows);
+        }
+        let mut doubtful = self.tally.doubtful();
+        // No mark says it, and every row of theirs is counted once: as in doubt, or as what it is whoever looks.
+        let certain: u64 = self.tally.certain().map(|(_, rows)| rows).sum();
+        if rows > certain {
+            doubtful.insert(Freshness::Unknown(Doubt::Gap), rows - certain);
         }
         Ok(doubtful)
     }

@@ -43,7 +43,7 @@ impl<S: Storage> Index<S> {
         }
         let session = self.open_session(&head.session, &head.root)?;
         let key = session.0.to_be_bytes();
-        self.shelf.put(Table::Heads, &key, head)?;
+        self.put_head(session, head)?;
         self.shelf.put(Table::Summaries, &key, &Summary { next_row: next.0, ..Summary::default() })?;
         self.put_totals()?;
         Ok(session)
@@ -56,7 +56,7 @@ impl<S: Storage> Index<S> {
         head: &StoredHead,
         rows: Vec<KeptRow>,
     ) -> Result<(), StorageError> {
-        self.shelf.put(Table::Heads, &session.0.to_be_bytes(), head)?;
+        self.put_head(session, head)?;
         let mut step = Step {
             index: self,
             session,

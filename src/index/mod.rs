@@ -174,8 +174,6 @@ pub struct Outcome {
     pub adopted: Vec<(SessionNo, RowNo)>,
     /// Rows that changed between fresh, stale and unknown.
     pub changed: Vec<Change>,
-    /// Which sessions are in doubt, of those that were asked about: a checkout makes thousands of rows of one fresh.
-    doubted: HashMap<SessionNo, bool>,
 }
 
 /// One row that changed.
@@ -218,6 +216,8 @@ pub struct Index<S> {
     resting: HashMap<SessionNo, Arc<HashSet<SourceId>>>,
     /// Commands whose mark is not what their inputs' marks say, for the process ended between the two.
     half_judged: HashSet<(SessionNo, RowNo)>,
+    /// Sessions whose heads say that they are in doubt: a checkout makes thousands of rows of one fresh.
+    doubted: HashSet<SessionNo>,
     /// False until [`Index::wake`]: what the storage says of sources is then from before a restart.
     awake: bool,
 }
@@ -269,6 +269,7 @@ impl<S: Storage> Index<S> {
             grove: Grove::default(),
             resting: HashMap::new(),
             half_judged: HashSet::new(),
+            doubted: HashSet::new(),
             head_look: None,
             awake: false,
         })
@@ -433,6 +434,12 @@ impl<S: Storage> Index<S> {
         Ok(self.shelf.list(Table::Names, &[])?.into_iter().map(|(_, session)| session).collect())
     }
 
+    /// How many sessions clients have told. What observations of the memory rest on are sessions of our own.
+    #[must_use]
+    pub fn told_sessions(&self) -> usize {
+        self.names.keys().filter(|name| name.observation().is_none()).count()
+    }
+
     /// The check of a source that is being verified, to be asked again (sooner, say).
     pub fn ask_again(&self, source: SourceId) -> Result<Option<Check>, StorageError> {
         let Some(pending) = self.pending.get(&source) else { return Ok(None) };
@@ -467,7 +474,7 @@ impl<S: Storage> Index<S> {
     /// How many sources somebody rests on, folders of trees among them.
     #[must_use]
     pub fn sources_len(&self) -> usize {
-        self.scrub_len()
+        self.totals.sources as usize + self.grove.folders.len()
     }
 }
 

@@ -143,9 +143,15 @@ impl<S: Storage> Index<S> {
         self.totals.sessions += 1;
         self.names.insert(name.clone(), session);
         self.shelf.put(Table::Names, name.as_str().as_bytes(), &session)?;
-        self.shelf.put(Table::Heads, &session.0.to_be_bytes(), &head)?;
+        self.put_head(session, &head)?;
         self.shelf.put(Table::Summaries, &session.0.to_be_bytes(), &Summary::default())?;
         Ok(session)
+    }
+
+    pub(super) fn put_head(&mut self, session: SessionNo, head: &StoredHead) -> Result<(), StorageError> {
+        self.shelf.put(Table::Heads, &session.0.to_be_bytes(), head)?;
+        self.note_doubt(session, head);
+        Ok(())
     }
 
     /// The head of a session.
@@ -203,7 +209,7 @@ impl<S: Storage> Index<S> {
         }
         // Starting over forgets all of it: an old goal would fork, and an old scratchpad start over, for no reason told.
         let StoredHead { session: name, root, .. } = self.head(session)?;
-        self.shelf.put(Table::Heads, &session.0.to_be_bytes(), &empty_head(name, root))?;
+        self.put_head(session, &empty_head(name, root))?;
         self.shelf.flush()?;
         Ok(released)
     }
@@ -252,7 +258,7 @@ impl<S: Storage> Index<S> {
     pub(super) fn unmark(&mut self, session: SessionNo, row: &Row) -> Result<(), StorageError> {
         let key = mark_key(session, row.no);
         if let Some(mark) = self.shelf.get::<Mark>(Table::Marks, &key)? {
-            self.tally.count(row, Some(&mark), false);
+            self.tally_row(session, row, Some(&mark), false);
             self.shelf.counts(session)?.count(row, Some(&mark), false);
             self.shelf.remove(Table::Marks, &key)?;
         }

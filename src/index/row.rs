@@ -44,6 +44,12 @@ impl Role {
             Self::Input => "input",
         }
     }
+
+    /// The role of a word.
+    #[must_use]
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.word() == word)
+    }
 }
 
 /// What the agent saw, and how sure we are that it did.

@@ -55,8 +55,7 @@ impl<S: Storage> Index<S> {
             states.len() < max
         })?;
         if bad {
-            let reason = "a source's bytes do not add up".to_owned();
-            return Err(StorageError::contents("decode a value", Table::Sources, reason));
+            return Err(self.shelf.unreadable(Table::Sources));
         }
         let last = states.last().map(|(source, _)| *source).filter(|_| states.len() == max);
         let mut held = Vec::with_capacity(states.len());
@@ -80,12 +79,6 @@ impl<S: Storage> Index<S> {
         };
         let views = self.views(source);
         Ok(Some(Held { source, key: state.key, found, entries, views }))
-    }
-
-    /// How many sources there are to go through.
-    #[must_use]
-    pub fn scrub_len(&self) -> usize {
-        self.totals.sources as usize + self.grove.folders.len()
     }
 
     /// Whether that is still held, with nothing known to have happened since.

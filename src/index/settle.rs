@@ -151,8 +151,8 @@ impl<S: Storage> Index<S> {
         if let Some(command) = row.input_of {
             return self.judge_command(session, command, at, outcome);
         }
-        self.tally.count(&row, old.as_ref(), false);
-        self.tally.count(&row, new.as_ref(), true);
+        self.tally_row(session, &row, old.as_ref(), false);
+        self.tally_row(session, &row, new.as_ref(), true);
         let counts = self.shelf.counts(session)?;
         counts.count(&row, old.as_ref(), false);
         counts.count(&row, new.as_ref(), true);
@@ -163,7 +163,7 @@ impl<S: Storage> Index<S> {
             None => Freshness::Unknown(Doubt::Unsettled),
         };
         // Nobody is told that something is fresh again whose session is in doubt.
-        if from != freshness && !(freshness == Freshness::Fresh && self.is_doubted(session, outcome)?) {
+        if from != freshness && !(freshness == Freshness::Fresh && self.doubted.contains(&session)) {
             outcome.changed.push(Change { session, id: row.id, from, to: freshness });
         }
         Ok(())
@@ -171,15 +171,6 @@ impl<S: Storage> Index<S> {
 }
 
 impl<S: Storage> Index<S> {
-    fn is_doubted(&self, session: SessionNo, outcome: &mut Outcome) -> Result<bool, StorageError> {
-        if let Some(&doubted) = outcome.doubted.get(&session) {
-            return Ok(doubted);
-        }
-        let doubted = self.head(session)?.doubted;
-        outcome.doubted.insert(session, doubted);
-        Ok(doubted)
-    }
-
     /// Whether a row that has no mark was looked at before: of a command, whether all that it read was.
     fn was_fresh(&mut self, session: SessionNo, row: &Row) -> Result<bool, StorageError> {
         let mut was = row.ever_fresh || !row.inputs.is_empty();

@@ -164,7 +164,7 @@ impl<S: Storage> Shelf<S> {
         Ok(())
     }
 
-    fn unreadable(&self, table: Table) -> StorageError {
+    pub(super) fn unreadable(&self, table: Table) -> StorageError {
         let reason = "its bytes do not add up";
         self.storage.distrust(StorageError::contents("decode a value", table, reason))
     }
@@ -189,6 +189,11 @@ pub(super) fn mark_key(session: SessionNo, row: RowNo) -> [u8; 8] {
 
 pub(super) fn mark_row(key: &[u8]) -> Option<RowNo> {
     Some(RowNo(u32::from_be_bytes(key.get(4..8)?.try_into().ok()?)))
+}
+
+/// Whose mark stands under a key.
+pub(super) fn mark_of(key: &[u8]) -> Option<(SessionNo, RowNo)> {
+    Some((SessionNo(u32::from_be_bytes(*key.first_chunk()?)), mark_row(key)?))
 }
 
 fn pair(first: u32, second: u32) -> [u8; 8] {

@@ -70,10 +70,23 @@ pub struct StorageError {
 /// What a failure puts in doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
-    /// The disk takes or gives nothing at the moment: it is full, or closed to us. What was written is still good.
+    /// The disk has no room at the moment. What was written is still good.
+    Full,
+    /// The disk takes or gives nothing at the moment: it is closed to us. What was written is still good.
     Disk,
     /// What stands there is not what was written.
     Contents,
+}
+
+impl Trouble {
+    /// Whether it may pass by itself.
+    #[must_use]
+    pub fn passes(self) -> bool {
+        match self {
+            Self::Full | Self::Disk => true,
+            Self::Contents => false,
+        }
+    }
 }
 
 impl StorageError {
@@ -164,7 +177,8 @@ pub struct StoredHead {
     pub open_questions: Vec<String>,
     /// Size of its scratchpad, in bytes.
     pub scratchpad_bytes: u64,
-    /// What was told may have been amended by records that are lost: nothing it believes is fresh until it is told anew.
+    /// What was told may have been amended by records that are lost: until it starts over, nothing it
+    /// believes is fresh.
     pub doubted: bool,
 }
 

@@ -60,7 +60,7 @@ impl<S: Storage> Step<'_, S> {
         self.remove(&mut rows, |row| row.role == Role::Tracked && !used.contains(&row.no))?;
         self.name_tracked(&mut rows)?;
         self.compare_heads(&rows)?;
-        self.index.shelf.put(Table::Heads, &self.session.0.to_be_bytes(), &head)
+        self.index.put_head(self.session, &head)
     }
 
     /// A HEAD that moved says which rows of its session that concerns, and these may be new ones.

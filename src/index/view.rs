@@ -128,6 +128,8 @@ pub struct FactLine {
     pub digest: Option<String>,
     /// Every source it names is fresh.
     pub fresh: bool,
+    /// The observation of the memory that says so; none when the session itself does.
+    pub observation: Option<u64>,
 }
 
 /// Which rows a view lists.
@@ -317,6 +319,19 @@ impl<S: Storage> Index<S> {
         head.facts.iter().map(|fact| self.judged_fact(session, fact, &ids, &identities)).collect()
     }
 
+    /// A fact that rests on rows of another session, judged beside a view: it falls with whatever of the view stands in doubt
+    /// at the same place.
+    pub fn fact_beside(
+        &self,
+        session: SessionNo,
+        fact: &StoredFact,
+        view: &View,
+    ) -> Result<FactLine, StorageError> {
+        let doubtful = view.lines.iter().filter(|line| line.is_doubtful());
+        let identities: HashSet<&PathBuf> = doubtful.filter_map(|line| line.identity.as_ref()).collect();
+        self.judged_fact(session, fact, &HashSet::new(), &identities)
+    }
+
     fn judged_fact(
         &self,
         session: SessionNo,
@@ -345,6 +360,7 @@ impl<S: Storage> Index<S> {
             sources: fact.sources.clone(),
             digest,
             fresh,
+            observation: None,
         })
     }
 }

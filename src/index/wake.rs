@@ -93,7 +93,8 @@ impl<S: Storage> Index<S> {
         let key = session.0.to_be_bytes();
         let held: Summary = self.shelf.must(Table::Summaries, &key)?;
         // Read to be sure that it can be: a head that cannot would only be found by the session's next decision.
-        self.head(session)?;
+        let head = self.head(session)?;
+        self.note_doubt(session, &head);
         let rows = self.shelf.rows(session)?;
         let tracked = rows.iter().filter(|row| row.role == Role::Tracked).count() as u32;
         let shown = rows.iter().filter(|row| row.role != Role::Input);
@@ -112,7 +113,7 @@ impl<S: Storage> Index<S> {
                 return Err(half_a_step());
             }
             summary.count(row, mark.as_ref(), true);
-            self.tally.count(row, mark.as_ref(), true);
+            self.tally_row(session, row, mark.as_ref(), true);
             if is_command && !self.says_what_inputs_say(session, row, mark.as_ref())? {
                 self.half_judged.insert((session, row.no));
             }

@@ -22,6 +22,8 @@ pub fn apply(storage: &mut impl Storage, change: &Change) -> Result<(), StorageE
     }
     let user = match Book::new(storage).user(&change.user)? {
         Some(user) => user,
+        // There is nobody of whom anything could be forgotten.
+        None if change.sessions.is_empty() && change.saved.is_none() => return Ok(()),
         None => new_user(storage)?,
     };
     let mut step = Step { storage, user };
@@ -44,6 +46,9 @@ pub fn apply(storage: &mut impl Storage, change: &Change) -> Result<(), StorageE
 
 fn new_user(storage: &mut impl Storage) -> Result<User, StorageError> {
     let no = Book::new(storage).users_len()?;
+    if storage.get(Table::Meta, NEXT_OBSERVATION)?.is_none() {
+        put(storage, Table::Meta, NEXT_OBSERVATION, &1_u64)?;
+    }
     put(storage, Table::Meta, USERS, &(no + 1))?;
     Ok(User { no, ..User::default() })
 }

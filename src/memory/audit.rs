@@ -3,7 +3,7 @@
 //! The counts of every user are compared with what is found, and everything by which an observation is found with the
 //! observation. Words are read only when they are asked for: those that are missing are noticed then.
 
-use super::book::Book;
+use super::book::{Book, NEXT_OBSERVATION};
 use super::keys;
 use super::observation::Marks;
 use super::session::Span;
@@ -23,6 +23,9 @@ struct Found {
     wordings: u64,
     topics: u64,
     saved_in: u64,
+    /// What is told in two tables, added by the one and taken by the other: who has a topic key, and which sessions were
+    /// saved in.
+    balance: u64,
 }
 
 /// Whether everything is there, as far as it can be told without reading any words.
@@ -30,6 +33,11 @@ pub fn audit<S: Storage>(storage: &S) -> Result<(), StorageError> {
     let book = Book::new(storage);
     let users = book.users()?;
     let mut found = found(storage, book)?;
+    // Where there are users, it was kept which number comes next: else what was all forgotten would be counted anew.
+    let counted = users.is_empty() || storage.get(Table::Meta, NEXT_OBSERVATION)?.is_some();
+    if !counted {
+        return Err(missing("which number the next observation gets".to_owned()));
+    }
     if users.len() as u64 != u64::from(book.users_len()?) {
         return Err(missing(format!("{} users where there were {}", users.len(), book.users_len()?)));
     }
@@ -58,6 +66,7 @@ fn expected(user: &User, keyed: u64) -> Found {
         wordings,
         topics,
         saved_in,
+        balance: 0,
     }
 }
 
@@ -77,33 +86,41 @@ fn found<S: Storage>(storage: &S, book: Book<'_, S>) -> Result<HashMap<u32, Foun
     count(Table::UserSessions, &mut |user, key, value| {
         user.sessions += 1;
         let Some(span) = pack::from_bytes::<Span>(value) else { return false };
-        if span.ended_at.is_none() {
-            user.active = keys::last_no(key);
-        }
-        true
+        let no = keys::last_no(key).filter(|_| span.ended_at.is_none());
+        let only = user.active.is_none() || no.is_none();
+        user.active = no.or(user.active);
+        only
     })?;
     count(Table::Observations, &mut |user, key, value| {
         user.observations += 1;
-        last = last.max(keys::last_id(key).unwrap_or(u64::MAX));
-        let Some(marks) = pack::from_bytes::<Marks>(value) else { return false };
+        let (Some(id), Some(marks)) = (keys::last_id(key), pack::from_bytes::<Marks>(value)) else {
+            return false;
+        };
+        last = last.max(id);
         user.keyed += u64::from(marks.is_keyed);
+        let keyed = if marks.is_keyed { id } else { 0 };
+        user.balance = user.balance.wrapping_add(keyed).wrapping_add(u64::from(marks.session));
         true
     })?;
-    count(Table::Revisions, &mut |user, _, value| {
+    count(Table::Revisions, &mut |user, key, value| {
         user.revisions += 1;
-        pack::from_bytes::<Marks>(value).is_some()
+        pack::from_bytes::<Marks>(value).is_some_and(|marks| keys::last_no(key) == Some(marks.revision))
     })?;
-    count(Table::Wordings, &mut |user, _, _| {
+    count(Table::Wordings, &mut |user, _, value| {
         user.wordings += 1;
-        true
+        value.is_empty()
     })?;
-    count(Table::Topics, &mut |user, _, _| {
+    count(Table::Topics, &mut |user, _, value| {
         user.topics += 1;
+        let Some(id) = pack::from_bytes::<u64>(value) else { return false };
+        user.balance = user.balance.wrapping_sub(id);
         true
     })?;
-    count(Table::SavedIn, &mut |user, _, _| {
+    count(Table::SavedIn, &mut |user, key, value| {
         user.saved_in += 1;
-        true
+        let Some(session) = keys::saved_session(key) else { return false };
+        user.balance = user.balance.wrapping_sub(u64::from(session));
+        value.is_empty()
     })?;
     if unreadable {
         return Err(missing("something does not add up".to_owned()));
@@ -123,7 +140,7 @@ pub fn audit_words<S: Storage>(storage: &S) -> Result<(), StorageError> {
         for no in 0..user.sessions {
             words += u64::from(book.session(user.no, no)?.summary.is_some());
         }
-        for observation in book.page(user.no, 0, usize::MAX)? {
+        for observation in book.all(user.no)? {
             let (id, marks, said) = (observation.id, &observation.marks, &observation.words);
             let wordings = book.by_wording(user.no, &marks.kind, &said.content)?;
             let saved = book.saved_in(user.no, marks.session)?;

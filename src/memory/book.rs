@@ -13,6 +13,10 @@ use crate::index::storage::{Storage, StorageError, Table};
 pub(super) const NEXT_OBSERVATION: &[u8] = b"next-observation";
 pub(super) const USERS: &[u8] = b"users";
 
+/// How many observations are read at once, and how many bytes of them: whoever reads all of them lets others in between.
+const PAGE: usize = 200;
+const PAGE_BYTES: usize = 256 * 1024;
+
 /// The memory of all users, to be read.
 #[derive(Debug)]
 pub struct Book<'storage, S> {
@@ -111,31 +115,76 @@ impl<'storage, S: Storage> Book<'storage, S> {
         Ok(Some(Observation { id, marks, words }))
     }
 
+    /// An observation that must be there because something else says so.
+    pub fn must_have(self, user: u32, id: u64) -> Result<Observation, StorageError> {
+        let missing = || self.doubt(Table::Observations, "a key that must exist is missing");
+        self.observation(user, id)?.ok_or_else(missing)
+    }
+
     /// What an observation was before, from its first revision on.
     pub fn history(self, user: u32, id: u64) -> Result<Vec<Observation>, StorageError> {
-        let keys = self.keys(Table::Revisions, &keys::observation(user, id))?;
-        let past = |key: Vec<u8>| {
-            let marks: Marks = self.must(Table::Revisions, &key)?;
+        let past = self.past(&keys::observation(user, id))?.into_iter();
+        let whole = |(id, marks): (u64, Marks)| {
             let words = self.words(user, id, marks.revision)?;
             Ok(Observation { id, marks, words })
         };
-        keys.into_iter().map(past).collect()
+        past.map(whole).collect()
     }
 
-    /// Up to `most` observations of a user with numbers from `from` on, by number.
-    pub fn page(self, user: u32, from: u64, most: usize) -> Result<Vec<Observation>, StorageError> {
-        let mut ids = Vec::new();
-        let prefix = keys::of_user(user);
-        self.storage.scan_from(Table::Observations, &keys::observation(user, from), &mut |key, _| {
-            let theirs = key.starts_with(&prefix) && ids.len() < most;
-            ids.extend(keys::last_id(key).filter(|_| theirs));
-            theirs
-        })?;
-        let whole = |id| match self.observation(user, id)? {
-            Some(observation) => Ok(observation),
-            None => Err(self.doubt(Table::Observations, "a key that must exist is missing")),
+    /// Earlier revisions that were saved in a session, by number and revision.
+    pub(super) fn past_in(self, user: u32, session: u32) -> Result<Vec<(u64, Marks)>, StorageError> {
+        let mut past = self.past(&keys::of_user(user))?;
+        past.retain(|(_, marks)| marks.session == session);
+        Ok(past)
+    }
+
+    /// Earlier revisions below a prefix, without their words.
+    fn past(self, prefix: &[u8]) -> Result<Vec<(u64, Marks)>, StorageError> {
+        let mut past = Vec::new();
+        self.storage
+            .scan(Table::Revisions, prefix, &mut |key, value| past.push((key.to_vec(), value.to_vec())))?;
+        let read = |(key, value): (Vec<u8>, Vec<u8>)| {
+            let ((id, revision), marks) = (keys::revised(&key)?, pack::from_bytes::<Marks>(&value)?);
+            (marks.revision == revision).then_some((id, marks))
         };
-        ids.into_iter().map(whole).collect()
+        let past: Option<Vec<_>> = past.into_iter().map(read).collect();
+        past.ok_or_else(|| self.doubt(Table::Revisions, "its bytes do not add up"))
+    }
+
+    /// The next observations of a user with numbers from `from` on, by number: a bounded piece of them, and none behind the last.
+    pub fn page(self, user: u32, from: u64) -> Result<Vec<Observation>, StorageError> {
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        for id in self.ids(user, from, PAGE)? {
+            let observation = self.must_have(user, id)?;
+            bytes += observation.words.content.len();
+            page.push(observation);
+            if bytes > PAGE_BYTES {
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    /// All observations of a user, by number.
+    pub(super) fn all(self, user: u32) -> Result<Vec<Observation>, StorageError> {
+        let mut all: Vec<Observation> = Vec::new();
+        loop {
+            let page = self.page(user, all.last().map_or(0, |last| last.id + 1))?;
+            if page.is_empty() {
+                return Ok(all);
+            }
+            all.extend(page);
+        }
+    }
+
+    fn ids(self, user: u32, from: u64, most: usize) -> Result<Vec<u64>, StorageError> {
+        let (mut ids, prefix) = (Vec::new(), keys::of_user(user));
+        self.storage.scan_from(Table::Observations, &keys::observation(user, from), &mut |key, _| {
+            let wanted = key.starts_with(&prefix) && ids.len() < most;
+            ids.extend(keys::last_id(key).filter(|_| wanted));
+            wanted
+        })?;
+        Ok(ids)
     }
 
     /// Observations that were last saved in a session, by number.

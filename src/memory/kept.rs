@@ -35,9 +35,6 @@ fn sessions<S: Storage, E: From<StorageError>>(
     Ok(())
 }
 
-/// How many observations are held at once.
-const PAGE: usize = 100;
-
 fn observations<S: Storage, E: From<StorageError>>(
     book: Book<'_, S>,
     name: &str,
@@ -46,7 +43,7 @@ fn observations<S: Storage, E: From<StorageError>>(
 ) -> Result<(), E> {
     let mut from = 0;
     loop {
-        let page = book.page(user.no, from, PAGE)?;
+        let page = book.page(user.no, from)?;
         let Some(last) = page.last() else { return Ok(()) };
         from = last.id + 1;
         for latest in page {

@@ -31,6 +31,12 @@ pub(super) fn saved_in(user: u32, session: u32, id: u64) -> Vec<u8> {
     [&self::session(user, session)[..], &id.to_be_bytes()].concat()
 }
 
+/// The session that a key of [`saved_in`] is of.
+pub(super) fn saved_session(key: &[u8]) -> Option<u32> {
+    let (rest, _) = key.split_last_chunk::<8>()?;
+    last_no(rest)
+}
+
 /// What begins the key of every observation that says the same.
 pub(super) fn wording(user: u32, kind: &str, content: &str) -> Vec<u8> {
     let kind_len = (kind.len() as u64).to_be_bytes();
@@ -66,6 +72,12 @@ pub(super) fn summary(user: u32, session: u32) -> Vec<u8> {
 /// The number that a key ends with.
 pub(super) fn last_id(key: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(*key.last_chunk()?))
+}
+
+/// The observation and the revision that a key of [`revision`] is of.
+pub(super) fn revised(key: &[u8]) -> Option<(u64, u32)> {
+    let (rest, revision) = key.split_last_chunk()?;
+    Some((last_id(rest)?, u32::from_be_bytes(*revision)))
 }
 
 /// The number of a revision or a session that a key ends with.

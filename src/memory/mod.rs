@@ -6,9 +6,13 @@
 //! [`crate::session::SessionId::of_observation`].
 
 pub mod observation;
+pub mod recall;
+pub mod score;
 pub mod session;
+pub mod terms;
 pub mod user;
 pub mod change;
+mod made;
 pub mod step;
 pub mod book;
 mod keys;
@@ -18,3 +22,6 @@ pub mod kept;
 pub mod audit;
 
 pub use apply::apply;
+
+#[cfg(test)]
+mod tests;

@@ -6,10 +6,11 @@
 
 use super::book::Book;
 use super::change::Change;
+use super::made;
 use super::observation::{Marks, Observation, SUMMARY, Words};
 use super::session::{Session, Span};
 use super::user::User;
-use crate::index::storage::{Storage, StorageError};
+use crate::index::storage::{Storage, StorageError, Table};
 use crate::session::moment::Moment;
 
 /// What a step is told of the outside.
@@ -146,7 +147,9 @@ pub fn end<S: Storage>(
     if has_expired(&active.span, at) {
         return Ok(None);
     }
-    let span = Span { ended_at: Some(at.now), ..active.span };
+    // Under a clock that went backwards it would have ended before the last thing that was done in it.
+    let ended_at = Some(active.span.last_activity_at.max(at.now));
+    let span = Span { ended_at, ..active.span };
     let session = Session { summary: Some(summary), span, ..active };
     let change = Change { sessions: vec![session.clone()], ..Change::of(user) };
     Ok(Some((change, session)))
@@ -171,28 +174,9 @@ pub fn expire<S: Storage>(
 pub fn forget<S: Storage>(book: Book<'_, S>, user: &str, id: u64) -> Result<Option<Change>, StorageError> {
     let Some(held) = book.user(user)? else { return Ok(None) };
     let Some(observation) = book.observation(held.no, id)? else { return Ok(None) };
-    let mut items: Vec<String> = book.history(held.no, id)?.iter().map(item).collect();
-    items.push(item(&observation));
-    // One that another begins with would leave the rest of it.
-    items.sort_by_key(|item| std::cmp::Reverse(item.len()));
-    let mut change = Change { forgotten: Some(id), ..Change::of(user) };
-    for no in 0..held.sessions {
-        if !book.span(held.no, no)?.is_auto_generated {
-            continue;
-        }
-        let mut session = book.session(held.no, no)?;
-        let told = session.summary.clone().unwrap_or_default();
-        let left = items.iter().fold(told.clone(), |left, item| left.replace(item, FORGOTTEN));
-        if left != told {
-            session.summary = Some(left);
-            change.sessions.push(session);
-        }
-    }
-    Ok(Some(change))
+    let sessions = made::without(book, &held, &observation)?;
+    Ok(Some(Change { sessions, forgotten: Some(id), ..Change::of(user) }))
 }
-
-/// What stands in a made summary where something was that is forgotten.
-const FORGOTTEN: &str = "[REDACTED]";
 
 /// What a save is about.
 enum Target {
@@ -217,13 +201,16 @@ fn target<S: Storage>(book: Book<'_, S>, user: u32, save: &Save) -> Result<Targe
     let Words { content, topic_key, .. } = &save.words;
     if let Some(topic_key) = topic_key
         && let Some(id) = book.by_topic(user, topic_key)?
-        && let Some(held) = book.observation(user, id)?
     {
+        let held = book.must_have(user, id)?;
+        if held.words.topic_key.as_ref() != Some(topic_key) {
+            return Err(book.doubt(Table::Topics, "an observation stands under a key that it has not"));
+        }
         let same = held.words.content == *content;
         return Ok(if same { Target::Same(held) } else { Target::Over(held) });
     }
     for id in book.by_wording(user, &save.kind, content)? {
-        let Some(held) = book.observation(user, id)? else { continue };
+        let held = book.must_have(user, id)?;
         match (topic_key, &held.words.topic_key) {
             (None, _) => return Ok(Target::Same(held)),
             // The key is attached to it.
@@ -317,48 +304,10 @@ fn expired<S: Storage>(
     session: Session,
     at: &Circumstances,
 ) -> Result<Session, StorageError> {
-    let summary = made_of(&saved_in(book, user, session.no)?);
+    let summary = made::summary(book, user, session.no)?;
     let ended_at = Some(expires_at(&session.span, at.timeout_micros));
     let span = Span { ended_at, is_auto_generated: true, ..session.span };
     Ok(Session { span, summary: Some(summary), ..session })
-}
-
-/// What was last saved in a session, in the order in which it was.
-fn saved_in<S: Storage>(
-    book: Book<'_, S>,
-    user: u32,
-    session: u32,
-) -> Result<Vec<Observation>, StorageError> {
-    let mut saved = Vec::new();
-    for id in book.saved_in(user, session)? {
-        saved.extend(book.observation(user, id)?);
-    }
-    saved.sort_by_key(|observation| (observation.marks.updated_at, observation.id));
-    Ok(saved)
-}
-
-/// As long as a made summary may be, in bytes.
-const SUMMARY_BYTES_MAX: usize = 64 * 1024;
-
-fn made_of(saved: &[Observation]) -> String {
-    if saved.is_empty() {
-        return "Nenhuma memoria registrada.".to_owned();
-    }
-    let mut summary = "Memorias registradas: ".to_owned();
-    for (at, item) in saved.iter().map(item).enumerate() {
-        if summary.len() + item.len() > SUMMARY_BYTES_MAX {
-            summary.push_str(", …");
-            break;
-        }
-        summary.push_str(if at == 0 { "" } else { ", " });
-        summary.push_str(&item);
-    }
-    summary
-}
-
-/// An observation in a made summary.
-fn item(observation: &Observation) -> String {
-    format!("[{}] {}", observation.marks.kind, observation.words.title)
 }
 
 /// A session's summary as an observation to be saved.

@@ -65,7 +65,11 @@ fn line(params: impl Serialize) -> String {
 #[derive(Serialize)]
 struct Staleness<'event> {
     topic: &'static str,
-    session: &'event str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<&'event str>,
+    /// Whose source it is, where it is none of a session's rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    observation: Option<u64>,
     id: &'event str,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,12 +79,13 @@ struct Staleness<'event> {
     since: String,
 }
 
-/// A row became something else.
+/// A row became something else; of an observation of the memory, the source with this number became so.
 #[must_use]
 pub fn staleness(session: &SessionId, change: &Change, clock: &Clock, since: Moment) -> String {
     line(Staleness {
         topic: Topic::Staleness.word(),
-        session: session.as_str(),
+        session: session.observation().is_none().then_some(session.as_str()),
+        observation: session.observation(),
         id: &change.id,
         status: change.to.word(),
         cause: change.to.cause(),

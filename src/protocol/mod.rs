@@ -12,6 +12,7 @@ pub mod event;
 pub mod exposition;
 pub mod frame;
 pub mod gate;
+pub mod memory;
 pub mod path;
 pub mod recorded;
 pub mod refusal;

@@ -40,7 +40,8 @@ impl Serialize for WirePath {
     }
 }
 
-/// What a client meant by an id or by a path: an id may be anything, so whatever was written is read back.
+/// What a client meant by an id or by a path, or what a row goes by: an id, a command's text or an invariant's name may be
+/// anything, so whatever was written is read back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference(pub PathBuf);
 

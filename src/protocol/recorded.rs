@@ -4,7 +4,7 @@
 //! not hold is not judged: the sentence of the reason and what a summary carries on (for which the sources and facts
 //! would be needed), and where a fork's folders would lie.
 
-use super::path::WirePath;
+use super::path::Reference;
 use crate::decision::policy::Policy;
 use crate::decision::{self, Decision};
 use crate::index::clock::Clock;
@@ -193,7 +193,7 @@ struct Report {
     staleness_results: Vec<RowIn>,
     counts: CountsIn,
     stale: Vec<String>,
-    drop: Vec<WirePath>,
+    drop: Vec<Reference>,
     typed_summary: Option<SummaryIn>,
     forks: Vec<ForkIn>,
     policy: PolicyIn,
@@ -223,7 +223,7 @@ struct ContextIn {
 #[derive(Deserialize)]
 struct RowIn {
     result_id: String,
-    source: WirePath,
+    source: Reference,
     status: String,
     critical: bool,
     role: Option<String>,
@@ -242,7 +242,7 @@ struct CountsIn {
 
 #[derive(Deserialize)]
 struct SummaryIn {
-    stale_dropped: Vec<WirePath>,
+    stale_dropped: Vec<Reference>,
 }
 
 #[derive(Deserialize)]
@@ -320,9 +320,7 @@ impl RowIn {
         })?;
         let role = match self.role.as_deref() {
             None => Role::Result,
-            Some(word) => Role::ALL
-                .into_iter()
-                .find(|role| role.word() == word)
+            Some(word) => Role::of(word)
                 .ok_or_else(|| format!("row {id:?} has the role {word:?}, which there is not"))?,
         };
         Ok(Line {
@@ -345,6 +343,6 @@ impl RowIn {
     }
 }
 
-fn paths(paths: Vec<WirePath>) -> Vec<PathBuf> {
+fn paths(paths: Vec<Reference>) -> Vec<PathBuf> {
     paths.into_iter().map(|path| path.0).collect()
 }

@@ -233,6 +233,12 @@ struct FactOut<'report> {
     evidence: &'report str,
     sources: Vec<WirePath>,
     digest: Option<&'report str>,
+    /// `memory` where the session itself did not tell it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<&'static str>,
+    /// The observation of the memory that says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    observation: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -396,6 +402,8 @@ fn summary(summary: &TypedSummary) -> SummaryOut<'_> {
                 evidence: stated(&fact.evidence, "(no evidence stated)"),
                 sources: paths(&fact.sources),
                 digest: fact.digest.as_deref(),
+                from: fact.observation.map(|_| "memory"),
+                observation: fact.observation,
             })
             .collect(),
         stale_dropped: paths(&summary.stale_dropped),

@@ -1,6 +1,7 @@
 //! What clients ask: one variant a verb.
 
 use super::context::{Context, Goal};
+use super::memory;
 use super::path::WirePath;
 use super::refusal::Refusal;
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,8 @@ pub enum Verb {
     LogRead(LogRead),
     /// `check`
     Check(Check),
+    /// `mem_*`
+    Memory(Box<memory::Ask>),
     /// `metrics`
     Metrics,
     /// `reload`
@@ -54,7 +57,7 @@ pub enum Verb {
 }
 
 /// Every method that [`Verb::method`] gives, `hello` first.
-pub const METHODS: [&str; 16] = [
+pub const METHODS: [&str; 26] = [
     "hello",
     "context.register",
     "context.record",
@@ -68,6 +71,16 @@ pub const METHODS: [&str; 16] = [
     "subscribe",
     "log.read",
     "check",
+    "mem_session_start",
+    "mem_save",
+    "mem_session_summary",
+    "mem_session_end",
+    "mem_search",
+    "mem_get_observation",
+    "mem_timeline",
+    "mem_stats",
+    "mem_list_sessions",
+    "mem_forget",
     "metrics",
     "reload",
     "shutdown",
@@ -91,6 +104,7 @@ impl Verb {
             Self::Subscribe(_) => "subscribe",
             Self::LogRead(_) => "log.read",
             Self::Check(_) => "check",
+            Self::Memory(ask) => ask.method(),
             Self::Metrics => "metrics",
             Self::Reload => "reload",
             Self::Shutdown => "shutdown",
@@ -108,7 +122,7 @@ impl Verb {
             Self::TouchAck(ask) => Some(&ask.session),
             Self::Refute(ask) => Some(&ask.session),
             Self::Subscribe(ask) => ask.session.as_deref(),
-            Self::Hello | Self::List(_) | Self::LogRead(_) | Self::Check(_) => None,
+            Self::Hello | Self::List(_) | Self::LogRead(_) | Self::Check(_) | Self::Memory(_) => None,
             Self::Metrics | Self::Reload | Self::Shutdown => None,
         }
     }
@@ -152,7 +166,7 @@ pub struct Decide {
     /// Provision the branches of a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provision: Option<bool>,
-    /// Add facts from memory; not in this version.
+    /// Add facts from the user's memory to what a fresh start carries on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<bool>,
     /// The process that is about to go on with the session.
@@ -281,6 +295,10 @@ impl Request {
     }
 }
 
+fn mem(ask: memory::Ask) -> Verb {
+    Verb::Memory(Box::new(ask))
+}
+
 fn verb(method: &str, params: Option<&RawValue>) -> Result<Verb, Refusal> {
     Ok(match method {
         "hello" => Verb::Hello,
@@ -296,6 +314,16 @@ fn verb(method: &str, params: Option<&RawValue>) -> Result<Verb, Refusal> {
         "subscribe" => Verb::Subscribe(parse(params)?),
         "log.read" => Verb::LogRead(parse(params)?),
         "check" => Verb::Check(parse(params)?),
+        "mem_session_start" => mem(memory::Ask::Start(parse(params)?)),
+        "mem_save" => mem(memory::Ask::Save(parse(params)?)),
+        "mem_session_summary" => mem(memory::Ask::Summary(parse(params)?)),
+        "mem_session_end" => mem(memory::Ask::End(parse(params)?)),
+        "mem_search" => mem(memory::Ask::Search(parse(params)?)),
+        "mem_get_observation" => mem(memory::Ask::Get(parse(params)?)),
+        "mem_timeline" => mem(memory::Ask::Timeline(parse(params)?)),
+        "mem_stats" => mem(memory::Ask::Stats(parse(params)?)),
+        "mem_list_sessions" => mem(memory::Ask::ListSessions(parse(params)?)),
+        "mem_forget" => mem(memory::Ask::Forget(parse(params)?)),
         "metrics" => Verb::Metrics,
         "reload" => Verb::Reload,
         "shutdown" => Verb::Shutdown,

@@ -1,14 +1,15 @@
 //! Compaction in the background: a thread for each, beside the engine that goes on journaling.
 //!
-//! Promise: the engine waits for no disk because of it. Nothing is removed before the snapshot is on disk and the index
-//! has handed over what it knows, so that a kill finds an index no older than what the journal begins with. A failure,
-//! and a panic too, leaves the segments as they were: it is told, and all of it is done again after a pause, from the
-//! snapshot if that is in place already.
+//! Promise: the engine waits for no disk because of it. The index hands over what it knows before the snapshot gets its
+//! name, so that a kill finds an index no older than what the journal begins with; nothing is removed before the snapshot is
+//! on disk. A failure, and a panic too, leaves the segments as they were: it is told, and all of it is done again after a
+//! pause, from the snapshot if that is in place already.
 //!
 //! Absent: what is left of the records, which [`compact`] says.
 
-use super::compacting::{CompactError, compact};
+use super::compacting::compact;
 use super::journal::{Closed, Journal, JournalError, Written};
+use crate::index::storage::StorageError;
 use crate::world::dart::{Died, fault};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,18 +31,21 @@ pub struct Help {
     pub ended: Box<dyn FnOnce() + Send>,
 }
 
-/// Why the journal is not compacted.
+/// Why the journal is not compacted, or not to the end. Whatever a snapshot that is in place does not stand for is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum CompactionError {
-    /// It cannot be read, or what is left of it not be told or written.
+    /// The segments cannot be read, the snapshot cannot be written, or what it stands for cannot be removed.
     #[error(transparent)]
-    Compact(#[from] CompactError),
-    /// What the snapshot stands for cannot be removed.
+    Journal(#[from] JournalError),
+    /// What is left of the segments cannot be told.
     #[error(transparent)]
-    Remove(#[from] JournalError),
+    Told(#[from] StorageError),
+    /// There is no need any more.
+    #[error("the store is being closed")]
+    Stopped,
     /// The index did not take over.
     #[error("the index could not be flushed: {0}")]
-    Index(String),
+    Flush(String),
     /// A defect of ours.
     #[error("the compaction panicked")]
     Panicked,
@@ -209,11 +213,13 @@ fn compacted(
     let mut written = None;
     let done = catch_unwind(AssertUnwindSafe(|| {
         if !only_remove {
+            // What closed segments hold was applied before this was begun. An index that a kill leaves behind the snapshot
+            // would be in doubt, and sound.
+            flush().map_err(CompactionError::Flush)?;
             written = Some(compact(closed, stop)?);
         }
-        // An engine that ends flushes its index itself, or does not trust it; the next opening removes the rest.
+        // The next opening removes what an engine that ends does not wait for.
         if !stop.load(Ordering::Relaxed) {
-            flush().map_err(CompactionError::Index)?;
             closed.remove_covered()?;
         }
         Ok(())

@@ -1,8 +1,7 @@
 //! Everything that the journal knows as lines of JSON, and such lines as the journal of a state that is empty.
 //!
 //! Promise: what is imported exports the same bytes again. Lines that were cut, changed, left out or put in another order
-//! are refused, and so is what no client could have told; an import that fails leaves the state as it was. Reading needs no
-//! daemon, and disturbs none. A journal that has lost records is told with every session in doubt.
+//! are refused, and so is what no client could have told; an import that fails leaves the journal as it was.
 //!
 //! ```text
 //! {"staled_state":1}                              the format
@@ -12,36 +11,32 @@
 //!
 //! The seal of a line is the BLAKE3 digest of the seal before it and the line, in hexadecimal; the first is that of nothing.
 
-use super::compacting::tell;
-use super::journal::{self, Journal, JournalError, PAYLOAD_MAX};
+use super::journal::{Journal, JournalError, PAYLOAD_MAX};
 use super::record::Record;
 use super::replay::{apply, unforeseen};
-use super::{kept, tail, whole};
+use super::told::{self, Told, unanswered};
+use super::{kept, swap};
 use crate::index::Index;
-use crate::index::row::Baseline;
 use crate::index::storage::{Memory, StorageError};
+use crate::memory::book::Book;
 use crate::world::digest::blake3;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::{self, BufRead, ErrorKind, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The format of what is written here.
 const FORMAT: u32 = 1;
-
-/// How often a journal is read again of which a compaction took something away, or a failed append.
-const READ_TRIES: usize = 5;
-
-/// How often, and how long after, it is read again while a registration is being answered.
-const AWAITED_TRIES: usize = 20;
-const AWAITED_PAUSE: Duration = Duration::from_millis(50);
 
 /// What was exported or imported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Moved {
     /// How many sessions.
     pub sessions: u64,
+    /// How many observations of the memory.
+    pub observations: u64,
+    /// How many sessions of the memory.
+    pub memory_sessions: u64,
     /// How many results, invariants, tracked paths and inputs of commands.
     pub rows: u64,
     /// Rows whose registration was never answered, because it still went on or its daemon was killed: nobody knows any
@@ -81,12 +76,17 @@ pub enum ImportError {
     #[error("cannot read: {0}")]
     Read(io::Error),
     /// The state has sessions already.
-    #[error("the state in {} is not empty: it has {sessions} session(s)", state.display())]
+    #[error(
+        "the state in {} is not empty: it has {sessions} session(s) and a memory of {observations} observation(s)",
+        state.display()
+    )]
     NotEmpty {
         /// The state folder.
         state: PathBuf,
         /// How many sessions it has.
         sessions: u64,
+        /// How many observations.
+        observations: u64,
     },
     /// The journal that is there cannot be read.
     #[error(transparent)]
@@ -101,6 +101,22 @@ pub enum ImportError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// The new journal cannot be put in place, nor the old one back.
+    #[error(
+        "cannot use {}: {source}; what was there is now {}, which could not be put back: {error}",
+        folder.display(),
+        old.display()
+    )]
+    NotPutBack {
+        /// Where the old journal is now.
+        old: PathBuf,
+        /// Where it was.
+        folder: PathBuf,
+        /// Why the new one cannot be there.
+        source: io::Error,
+        /// Why the old one cannot be there again.
+        error: io::Error,
     },
 }
 
@@ -137,10 +153,8 @@ impl Sealed {
     }
 }
 
-/// Writes everything that the journal of this state folder knows. Of a daemon that goes on meanwhile it is what was
-/// written at some moment in between.
-pub fn export(state: &Path, out: &mut impl Write) -> Result<Moved, ExportError> {
-    let index = settled(state)?;
+/// Writes everything that a journal told.
+pub fn export(told: &Told, out: &mut impl Write) -> Result<Moved, ExportError> {
     let mut sealed = Sealed::default();
     let mut line = |bytes: &[u8]| -> Result<(), ExportError> {
         sealed.take(bytes);
@@ -148,12 +162,12 @@ pub fn export(state: &Path, out: &mut impl Write) -> Result<Moved, ExportError> 
         Ok(out.write_all(b"\n")?)
     };
     line(&json(&Head { staled_state: FORMAT }))?;
-    kept::of(&index, &mut |record| line(&record.to_bytes()))?;
+    kept::of(&told.index, &mut |record| line(&record.to_bytes()))?;
     let Sealed { lines, seal } = sealed;
     out.write_all(&json(&End { end: Seal { lines, seal } }))?;
     out.write_all(b"\n")?;
     out.flush()?;
-    Ok(counted(&index)?)
+    Ok(counted(&told.index)?)
 }
 
 fn json(value: &impl Serialize) -> Vec<u8> {
@@ -162,51 +176,17 @@ fn json(value: &impl Serialize) -> Vec<u8> {
 
 fn counted(index: &Index<Memory>) -> Result<Moved, StorageError> {
     let mut moved = Moved::default();
+    for (_, user) in Book::new(index.storage()).users()? {
+        moved.observations += user.observations;
+        moved.memory_sessions += u64::from(user.sessions);
+    }
     for session in index.sessions()? {
         let rows = index.rows(session)?;
-        moved.sessions += 1;
+        moved.sessions += u64::from(index.head(session)?.session.observation().is_none());
         moved.rows += rows.len() as u64;
-        moved.unanswered += rows.iter().filter(|row| row.baseline == Baseline::Awaited).count() as u64;
+        moved.unanswered += unanswered(&rows);
     }
     Ok(moved)
-}
-
-/// What the journal tells when no registration is being answered, or has not been for some time.
-fn settled(state: &Path) -> Result<Index<Memory>, ExportError> {
-    for _ in 1..AWAITED_TRIES {
-        let index = known(state)?;
-        if counted(&index)?.unanswered == 0 {
-            return Ok(index);
-        }
-        std::thread::sleep(AWAITED_PAUSE);
-    }
-    known(state)
-}
-
-/// What the journal tells, in memory.
-fn known(state: &Path) -> Result<Index<Memory>, ExportError> {
-    let passes = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::UnexpectedEof);
-    for _ in 1..READ_TRIES {
-        match known_now(state) {
-            Err(ExportError::Journal(JournalError::Io { source, .. })) if passes(source.kind()) => {}
-            known => return known,
-        }
-    }
-    known_now(state)
-}
-
-fn known_now(state: &Path) -> Result<Index<Memory>, ExportError> {
-    let folder = &state.join("journal");
-    // Before the journal is read: what was on disk then is in it.
-    let id = journal::peek_id(folder)?;
-    let noted = tail::noted(&super::tail_of(state)).map_err(ExportError::Tail)?;
-    let noted = noted.filter(|noted| Some(noted.id) == id).map_or(0, |noted| noted.seq);
-    let mut index = Index::open(Memory::default(), "")?;
-    let read = journal::read(folder, &mut |piece| Ok(tell(&mut index, piece)?))?;
-    if read.in_doubt || noted > read.last_seq {
-        index.doubt_all()?;
-    }
-    Ok(index)
 }
 
 /// Makes the journal of this state folder from lines that an export wrote. Whoever calls has claimed the folder, so that
@@ -214,49 +194,19 @@ fn known_now(state: &Path) -> Result<Index<Memory>, ExportError> {
 pub fn import(state: &Path, lines: &mut impl BufRead, id: [u8; 16]) -> Result<Moved, ImportError> {
     let folder = state.join("journal");
     if folder.exists() {
-        let sessions = counted(&known(state)?).map_err(ExportError::Storage)?.sessions;
-        if sessions > 0 {
-            return Err(ImportError::NotEmpty { state: state.to_owned(), sessions });
+        let there = counted(&told::now(state)?.index).map_err(ExportError::Storage)?;
+        let Moved { sessions, observations, memory_sessions, .. } = there;
+        if sessions + observations + memory_sessions > 0 {
+            return Err(ImportError::NotEmpty { state: state.to_owned(), sessions, observations });
         }
     }
     let new = state.join("journal.new");
-    clear(&new)?;
-    let moved = fill(&new, lines, id).inspect_err(|_| drop(fs::remove_dir_all(&new)))?;
-    put_in_place(&new, &folder)?;
-    // Both are of the old journal, and would not be believed beside the new one.
-    let _ = fs::remove_dir_all(state.join("index"));
-    let _ = fs::remove_file(super::tail_of(state));
-    Ok(moved)
-}
-
-fn clear(folder: &Path) -> Result<(), ImportError> {
-    match fs::remove_dir_all(folder) {
-        Err(source) if source.kind() != ErrorKind::NotFound => Err(unusable(folder, source)),
-        _ => Ok(()),
-    }
-}
-
-fn unusable(folder: &Path, source: io::Error) -> ImportError {
-    ImportError::Folder { path: folder.to_owned(), source }
-}
-
-/// The old journal gives way whole, and is kept: what an opening has set aside in it is nowhere else. An end between the two
-/// renames leaves a state without a journal, which is as empty as it was.
-fn put_in_place(new: &Path, folder: &Path) -> Result<(), ImportError> {
-    if folder.exists() {
-        let old = free_name(folder);
-        fs::rename(folder, &old).map_err(|source| unusable(folder, source))?;
-    }
-    fs::rename(new, folder)
-        .and_then(|()| whole::sync_folder_of(folder))
-        .map_err(|source| unusable(folder, source))
-}
-
-/// `journal.old`, or with the first number behind it that is not taken.
-fn free_name(folder: &Path) -> PathBuf {
-    let base = folder.with_extension("old");
-    let others = (2_u64..).map(|number| folder.with_extension(format!("old-{number}")));
-    std::iter::once(base.clone()).chain(others).find(|name| !name.exists()).unwrap_or(base)
+    swap::clear(&new)?;
+    let moved = fill(&new, lines, id).and_then(|moved| {
+        swap::put_in_place(state, &new)?;
+        Ok(moved)
+    });
+    moved.inspect_err(|_| drop(fs::remove_dir_all(&new)))
 }
 
 fn fill(folder: &Path, lines: &mut impl BufRead, id: [u8; 16]) -> Result<Moved, ImportError> {

@@ -8,7 +8,7 @@ use super::StoreError;
 use super::compactor::{Compacted, Compactor, Help};
 use super::journal::{Journal, JournalError, SEGMENT_BYTES_MAX};
 use super::record::Record;
-use super::syncer::{Done, Syncer, Watched};
+use super::syncer::{Done, Syncer, Watched, is_one_too_many};
 use super::tail::Tail;
 use crate::world::dart::Died;
 use std::sync::Arc;
@@ -142,6 +142,7 @@ impl Ledger {
             match &outcome {
                 Ok(()) if synced.fetch_max(seq, Ordering::AcqRel) < seq => tail.note(seq),
                 Ok(()) => {}
+                Err(error) if is_one_too_many(error) => {}
                 // A process that ends before it could go on elsewhere must not leave this to the next one unsaid. If it
                 // cannot be said, the disk has failed altogether.
                 Err(_) => drop(std::fs::write(mark, "")),

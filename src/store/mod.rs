@@ -7,7 +7,7 @@
 
 pub mod decision_log;
 pub mod journal;
-pub mod kept;
+mod kept;
 pub mod record;
 pub mod sled_index;
 pub mod syncer;
@@ -20,9 +20,14 @@ mod ledger;
 mod passing;
 pub mod remembered;
 mod replay;
+mod seal;
 mod size;
+mod sled_open;
+mod swap;
 mod tail;
+pub mod told;
 mod whole;
+mod words;
 
 use crate::index::storage::{StorageError, Trouble};
 use crate::index::{Check, Index, RegisterError};
@@ -48,9 +53,6 @@ pub enum StoreError {
     /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The index failed, freshly made.
-    #[error(transparent)]
-    Index(#[from] StorageError),
     /// A folder cannot be used.
     #[error("cannot use {}: {source}", path.display())]
     Folder {
@@ -59,9 +61,9 @@ pub enum StoreError {
         /// Why.
         source: io::Error,
     },
-    /// A fresh index cannot be opened.
-    #[error("cannot open a new index in {}: {reason}", path.display())]
-    NewIndex {
+    /// The index cannot be opened for want of a disk, or one that was just made cannot be.
+    #[error("cannot open the index in {}: {reason}", path.display())]
+    Index {
         /// Where.
         path: PathBuf,
         /// Why.
@@ -69,9 +71,9 @@ pub enum StoreError {
         /// Whether only the disk is in the way.
         trouble: Trouble,
     },
-    /// A thread hangs in the index, which was set aside. A new one under its name is safe from it in a new process only.
+    /// A thread hangs in the index. A new one under its name is safe from it in a new process only.
     #[error(
-        "the index {} was set aside, for {reason}; what hangs in it ends with this process, so start again",
+        "the index {} is given up, for {reason}; what hangs in it ends with this process, so start again",
         path.display()
     )]
     Hangs {
@@ -94,9 +96,7 @@ impl StoreError {
                 passing::passes(source)
             }
             Self::Journal(_) => false,
-            Self::Index(StorageError { trouble, .. }) | Self::NewIndex { trouble, .. } => {
-                *trouble == Trouble::Disk
-            }
+            Self::Index { trouble, .. } => trouble.passes(),
             Self::Hangs { .. } => false,
             Self::Thread(_) => true,
         }
@@ -154,17 +154,13 @@ pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
         None => match bring_up(opening, &folder, &mut healed) {
             Ok(brought_up) => return opened(opening, brought_up, healed, died),
             Err(Hurdle::Store(error)) => return Err(error),
-            Err(Hurdle::Index(Doubt { reason, trouble: trouble @ Trouble::Disk, .. })) => {
-                return Err(StoreError::NewIndex { path: folder, reason, trouble });
+            Err(Hurdle::Index(Doubt { reason, trouble, .. })) if trouble.passes() => {
+                return Err(StoreError::Index { path: folder, reason, trouble });
             }
             Err(Hurdle::Index(doubt)) => doubt,
         },
     };
-    let aside = set_aside(&folder, opening.stamp, &doubt)?;
-    if doubt.hangs {
-        return Err(StoreError::Hangs { path: folder, reason: doubt.reason });
-    }
-    healed.extend(aside);
+    healed.extend(give_up(&folder, opening.stamp, &doubt)?);
     match bring_up(opening, &folder, &mut healed) {
         Ok(brought_up) => opened(opening, brought_up, healed, died),
         Err(Hurdle::Store(error)) => Err(error),
@@ -172,10 +168,24 @@ pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
             Err(StoreError::Hangs { path: folder, reason })
         }
         Err(Hurdle::Index(Doubt { reason, trouble, .. })) => {
-            make_room(&folder, trouble)?;
-            Err(StoreError::NewIndex { path: folder, reason, trouble })
+            asides::make_room(&folder, trouble)
+                .map_err(|source| StoreError::Folder { path: folder.clone(), source })?;
+            Err(StoreError::Index { path: folder, reason, trouble })
         }
     }
+}
+
+/// Sets an index in doubt aside. Says so, if there was one. One in which a thread hangs is an error, whatever became of its
+/// folder: where that could not be moved, the next process meets it again.
+fn give_up(folder: &Path, stamp: &str, doubt: &Doubt) -> Result<Option<String>, StoreError> {
+    let aside = set_aside(folder, stamp, doubt);
+    if !doubt.hangs {
+        return aside;
+    }
+    if let Err(error) = aside {
+        tracing::warn!(%error, "an index in which a thread hangs could not be set aside");
+    }
+    Err(StoreError::Hangs { path: folder.to_owned(), reason: doubt.reason.clone() })
 }
 
 fn set_aside(folder: &Path, stamp: &str, doubt: &Doubt) -> Result<Option<String>, StoreError> {
@@ -190,14 +200,6 @@ fn set_aside(folder: &Path, stamp: &str, doubt: &Doubt) -> Result<Option<String>
         "the index was set aside as {} and is made again from the journal: {reason}",
         aside.display()
     )))
-}
-
-/// A disk without room for a new index gets some: what was set aside can be had again from nowhere, and nobody needs it.
-fn make_room(folder: &Path, trouble: Trouble) -> Result<(), StoreError> {
-    if trouble == Trouble::Disk {
-        asides::prune(folder, 0).map_err(|source| StoreError::Folder { path: folder.to_owned(), source })?;
-    }
-    Ok(())
 }
 
 fn opened(
@@ -333,4 +335,20 @@ fn doubt_all(journal: &mut Journal, index: &mut Index<SledIndex>) -> Result<(), 
     let seq = journal.append(&payload).map_err(failed)?;
     apply_record(index, seq, &payload)?;
     journal.settle_doubt().map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sled_index::Doubt;
+    use super::{StoreError, give_up};
+
+    #[test]
+    fn a_hang_is_said_though_the_folder_cannot_be_set_aside() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let folder = file.path().join("index");
+        let sound = give_up(&folder, "stamp", &Doubt::contents("test")).unwrap_err();
+        assert!(matches!(sound, StoreError::Folder { .. }), "{sound}");
+        let hangs = give_up(&folder, "stamp", &Doubt { hangs: true, ..Doubt::contents("test") }).unwrap_err();
+        assert!(hangs.ends_the_process() && matches!(hangs, StoreError::Hangs { .. }), "{hangs}");
+    }
 }

@@ -8,14 +8,15 @@ use std::io::{Error, ErrorKind};
 /// Too many open files: of the process, and of the system.
 const OUT_OF_DESCRIPTORS: [i32; 2] = [24, 23];
 
+/// Whether space is all that is wanted.
+pub(super) fn is_full(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
+
 pub(super) fn passes(error: &Error) -> bool {
     let closed = matches!(
         error.kind(),
-        ErrorKind::StorageFull
-            | ErrorKind::QuotaExceeded
-            | ErrorKind::ReadOnlyFilesystem
-            | ErrorKind::PermissionDenied
-            | ErrorKind::OutOfMemory
+        ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied | ErrorKind::OutOfMemory
     );
-    closed || error.raw_os_error().is_some_and(|code| OUT_OF_DESCRIPTORS.contains(&code))
+    closed || is_full(error) || error.raw_os_error().is_some_and(|code| OUT_OF_DESCRIPTORS.contains(&code))
 }

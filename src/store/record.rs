@@ -54,14 +54,15 @@ pub enum Record {
         /// When, in microseconds since the epoch.
         at: i64,
     },
-    /// A session told whole, as it was left by records that are gone; or more of its rows.
+    /// A session told whole, as the records before left it, or the next part of one that is too long for one record. Snapshots
+    /// are made of nothing else, and so are the lines of an export.
     Kept(Box<Kept>),
     /// The memory changed.
     Remembered(Box<Remembered>),
     /// The memory changed, and records before this one hold what is to be forgotten: they are to be compacted. The journal
     /// knows such a record by how it begins.
     Forgotten(Box<Remembered>),
-    /// Records before this one are lost: every session told so far is in doubt until it is registered anew.
+    /// Records before this one are lost: every session told so far is in doubt until it starts over.
     Doubted,
     /// Something believed failed in use.
     Refuted {

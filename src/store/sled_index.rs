@@ -7,14 +7,18 @@
 //!
 //! The first failure is final for the handle, as it is for sled's own: nothing is read from it any more.
 
-use super::passing::passes;
+use super::passing::{is_full, passes};
+use super::seal::{open_seal, seal};
+use super::sled_open::open_apart;
+use super::words::{self, Place, Words};
 use crate::index::FORMAT;
 use crate::index::storage::{Storage, StorageError, Table, Trouble};
-use crate::world::digest;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 // The first one holds what the index says of itself.
 const TABLES: [(Table, &str); 18] = [
@@ -41,22 +45,15 @@ const TABLES: [(Table, &str); 18] = [
 const IDENTITY: &[u8] = b"identity";
 const APPLIED: &[u8] = b"applied";
 const APPLYING: &[u8] = b"applying";
-const CHECKSUM_BYTES: usize = 8;
 
 /// How long sled may take to open before it counts as hung. (Seen in the field: minutes.)
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// What sled may keep in memory. Decisions read a few hot values; a million files are looked at once and then left alone.
-const CACHE_BYTES: u64 = 16 * 1024 * 1024;
-
-/// How long to wait for sled's lock.
-const LOCK_PATIENCE: Duration = Duration::from_secs(2);
-const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// The index tables.
 pub struct SledIndex {
     trees: Vec<sled::Tree>,
     db: sled::Db,
+    words: Words,
     failure: OnceLock<StorageError>,
 }
 
@@ -89,7 +86,10 @@ impl SledIndex {
     /// Opens the index of the journal `id`, or says why what lies there cannot be used. An empty folder is an index
     /// that has applied nothing.
     pub fn open(folder: &Path, id: [u8; 16]) -> Result<(Self, u64), Doubt> {
-        let mut index = open_apart(folder, OPEN_TIMEOUT)?;
+        let (db, trees) = open_apart(folder, &TABLES, OPEN_TIMEOUT)?;
+        let mut index = Self { trees, db, words: Words::of(folder), failure: OnceLock::new() };
+        // Before anything is believed: an index that is not is set aside with everything in it, and may lie there long.
+        index.words.settle(index.generations_of_words()?)?;
         let applied = index.check(id)?;
         Ok((index, applied))
     }
@@ -115,6 +115,31 @@ impl SledIndex {
             None if nothing_told() => Ok(0),
             None => Err(doubt("it does not say how far it has come")),
         }
+    }
+
+    /// Which file each user's words are in. Only the first key of each user is looked at: a user's values are all in one.
+    fn generations_of_words(&self) -> Result<BTreeMap<u32, u32>, StorageError> {
+        let mut generations = BTreeMap::new();
+        let mut next = Some(0_u32);
+        while let Some(from) = next {
+            let first = |tree: &sled::Tree| tree.range(from.to_be_bytes()..).next().transpose();
+            let Some((key, place)) = self.guarded("scan", Table::Words, first)? else { break };
+            let user = words::user_of(&key)?;
+            generations.insert(user, Place::decode(&place)?.generation);
+            next = user.checked_add(1);
+        }
+        Ok(generations)
+    }
+
+    /// Where the words of a user stand that were not removed.
+    fn places(&self, user: u32) -> Result<Vec<(Vec<u8>, Place)>, StorageError> {
+        let mut places = Vec::new();
+        let mut entries =
+            self.guarded("scan", Table::Words, |tree| Ok(tree.scan_prefix(user.to_be_bytes())))?;
+        while let Some((key, place)) = self.guarded("scan", Table::Words, |_| entries.next().transpose())? {
+            places.push((key.to_vec(), Place::decode(&place).map_err(|error| self.fail(error))?));
+        }
+        Ok(places)
     }
 
     fn number(&self, key: &[u8]) -> Result<Option<u64>, StorageError> {
@@ -164,9 +189,7 @@ impl SledIndex {
         table: Table,
         call: impl FnOnce(&sled::Tree) -> sled::Result<T>,
     ) -> Result<T, StorageError> {
-        if let Some(failure) = self.failure.get() {
-            return Err(failure.clone());
-        }
+        self.sound()?;
         let tree = &self.trees[table as usize];
         match catch_unwind(AssertUnwindSafe(|| call(tree))) {
             Ok(Ok(given)) => Ok(given),
@@ -175,17 +198,28 @@ impl SledIndex {
         }
     }
 
+    fn sound(&self) -> Result<(), StorageError> {
+        self.failure.get().map_or(Ok(()), |failure| Err(failure.clone()))
+    }
+
     fn fail(&self, error: StorageError) -> StorageError {
         self.failure.get_or_init(|| error).clone()
     }
 
-    fn unsealed<'sealed>(
+    /// The value that was put under a key, by what the tree holds there.
+    fn value<'held>(
         &self,
-        table: Table,
+        (table, words): (Table, &mut words::Reader<'_>),
         key: &[u8],
-        sealed: &'sealed [u8],
-    ) -> Result<&'sealed [u8], StorageError> {
-        open_seal(key, sealed).map_err(|why| self.fail(StorageError::contents("read", table, why)))
+        held: &'held [u8],
+    ) -> Result<Cow<'held, [u8]>, StorageError> {
+        let value = match table {
+            Table::Words => words.read(key, held).map(Cow::Owned),
+            _ => open_seal(key, held)
+                .map(Cow::Borrowed)
+                .map_err(|why| StorageError::contents("read", table, why)),
+        };
+        value.map_err(|error| self.fail(error))
     }
 
     /// Every entry from `from` on, until `each` returns false.
@@ -196,66 +230,14 @@ impl SledIndex {
         each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StorageError> {
         let mut entries = self.guarded("scan", table, |tree| Ok(tree.range(from..)))?;
-        while let Some((key, sealed)) = self.guarded("scan", table, |_| entries.next().transpose())? {
-            if !each(&key, self.unsealed(table, &key, &sealed)?) {
+        let mut words = self.words.reader();
+        while let Some((key, held)) = self.guarded("scan", table, |_| entries.next().transpose())? {
+            if !each(&key, &self.value((table, &mut words), &key, &held)?) {
                 break;
             }
         }
         Ok(())
     }
-}
-
-/// sled may panic or hang in `open`; both happen on a thread that nobody depends on.
-fn open_apart(folder: &Path, timeout: Duration) -> Result<SledIndex, Doubt> {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let path = folder.to_owned();
-    let open = move || {
-        let opened = catch_unwind(AssertUnwindSafe(|| open_patiently(&path)));
-        // Nobody listens any more when it took too long.
-        let _ = sender.send(opened);
-    };
-    let spawned = std::thread::Builder::new().name("sled-open".to_owned()).spawn(open);
-    spawned.map_err(|error| Doubt {
-        reason: format!("no thread to open it on: {error}"),
-        trouble: Trouble::Disk,
-        hangs: false,
-    })?;
-    match receiver.recv_timeout(timeout) {
-        Ok(Ok(Ok(index))) => Ok(index),
-        Ok(Ok(Err(error))) => {
-            Err(Doubt { trouble: trouble(&error), reason: error.to_string(), hangs: false })
-        }
-        Ok(Err(_)) => Err(Doubt::contents("sled panicked while opening it")),
-        Err(_) => {
-            let reason = format!("sled did not open it within {} s", timeout.as_secs());
-            Err(Doubt { hangs: true, ..Doubt::contents(reason) })
-        }
-    }
-}
-
-/// sled's own lock may outlive its owner a moment: in a thread that is flushing, or in a child that has not yet executed.
-/// The state is claimed already, so whoever holds it is going away.
-fn open_patiently(folder: &Path) -> sled::Result<SledIndex> {
-    let begun = Instant::now();
-    loop {
-        match open_here(folder) {
-            Err(error) if is_locked(&error) && begun.elapsed() < LOCK_PATIENCE => {
-                std::thread::sleep(LOCK_PAUSE);
-            }
-            opened => return opened,
-        }
-    }
-}
-
-/// sled tells a held lock by its text alone.
-fn is_locked(error: &sled::Error) -> bool {
-    matches!(error, sled::Error::Io(error) if error.to_string().contains("could not acquire lock"))
-}
-
-fn open_here(folder: &Path) -> sled::Result<SledIndex> {
-    let db = sled::Config::new().path(folder).cache_capacity(CACHE_BYTES).flush_every_ms(Some(500)).open()?;
-    let trees = TABLES.iter().map(|(_, name)| db.open_tree(name)).collect::<sled::Result<_>>()?;
-    Ok(SledIndex { trees, db, failure: OnceLock::new() })
 }
 
 fn identity(id: [u8; 16]) -> Vec<u8> {
@@ -265,11 +247,20 @@ fn identity(id: [u8; 16]) -> Vec<u8> {
 impl Storage for SledIndex {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
         let held = self.guarded("read", table, |tree| tree.get(key))?;
-        held.map(|sealed| self.unsealed(table, key, &sealed).map(<[u8]>::to_vec)).transpose()
+        let value =
+            |held: sled::IVec| self.value((table, &mut self.words.reader()), key, &held).map(Cow::into_owned);
+        held.map(value).transpose()
     }
 
     fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
-        self.guarded("write", table, |tree| tree.insert(key, seal(key, value))).map(drop)
+        let held = match table {
+            Table::Words => {
+                self.sound()?;
+                self.words.append(key, value).map_err(|error| self.fail(error))?.encode().to_vec()
+            }
+            _ => seal(key, value),
+        };
+        self.guarded("write", table, |tree| tree.insert(key, held)).map(drop)
     }
 
     fn remove(&mut self, table: Table, key: &[u8]) -> Result<(), StorageError> {
@@ -300,36 +291,34 @@ impl Storage for SledIndex {
         self.walk(table, from, each)
     }
 
+    /// All of it belongs to one journal record. Whoever kills us half-way leaves an index that was cut short, and in doubt;
+    /// one that forgets the end of it, as sled does with what it has not handed over yet, finds its file missing.
+    fn shred(&mut self, table: Table, prefix: &[u8]) -> Result<(), StorageError> {
+        if table != Table::Words {
+            return Ok(());
+        }
+        self.sound()?;
+        let user = words::user_of(prefix)?;
+        let left = self.places(user)?;
+        let moved = self.words.rewrite(user, left).map_err(|error| self.fail(error))?;
+        for (key, place) in moved {
+            self.guarded("write", table, |tree| tree.insert(key, &place.encode()))?;
+        }
+        self.words.remove_before(user).map_err(|error| self.fail(error))
+    }
+
     fn distrust(&self, error: StorageError) -> StorageError {
         self.fail(error)
     }
-}
-
-/// The checksum covers the key too: a value under the wrong key is as wrong as a wrong value.
-fn checksum(key: &[u8], value: &[u8]) -> [u8; CHECKSUM_BYTES] {
-    let mut sum = [0; CHECKSUM_BYTES];
-    sum.copy_from_slice(&digest::blake3_of([key, value]).as_bytes()[..CHECKSUM_BYTES]);
-    sum
-}
-
-fn seal(key: &[u8], value: &[u8]) -> Vec<u8> {
-    let mut sealed = Vec::with_capacity(value.len() + CHECKSUM_BYTES);
-    sealed.extend_from_slice(&checksum(key, value));
-    sealed.extend_from_slice(value);
-    sealed
-}
-
-fn open_seal<'sealed>(key: &[u8], sealed: &'sealed [u8]) -> Result<&'sealed [u8], &'static str> {
-    let (sum, value) = sealed.split_at_checked(CHECKSUM_BYTES).ok_or("a value is cut short")?;
-    if sum == checksum(key, value) { Ok(value) } else { Err("a value's checksum is wrong") }
 }
 
 fn failed(verb: &'static str, table: Table, error: &sled::Error) -> StorageError {
     StorageError { verb, table, reason: error.to_string(), trouble: trouble(error) }
 }
 
-fn trouble(error: &sled::Error) -> Trouble {
+pub(super) fn trouble(error: &sled::Error) -> Trouble {
     match error {
+        sled::Error::Io(error) if is_full(error) => Trouble::Full,
         sled::Error::Io(error) if passes(error) => Trouble::Disk,
         _ => Trouble::Contents,
     }
@@ -337,26 +326,9 @@ fn trouble(error: &sled::Error) -> Trouble {
 
 #[cfg(test)]
 mod tests {
-    use super::{SledIndex, open_apart};
-    use crate::index::storage::{Storage, Table};
-    use std::time::Duration;
-
-    #[test]
-    fn a_folder_in_which_sled_hangs_is_said_to_be_one() {
-        let folder = tempfile::tempdir().unwrap();
-        let mode = rustix::fs::Mode::from(0o600);
-        let made = rustix::fs::mknodat(
-            rustix::fs::CWD,
-            folder.path().join("conf"),
-            rustix::fs::FileType::Fifo,
-            mode,
-            0,
-        );
-        made.unwrap();
-        let doubt = open_apart(folder.path(), Duration::from_millis(200)).err().expect("nobody writes to it");
-        assert!(doubt.hangs, "{doubt:?}");
-        std::fs::write(folder.path().join("conf"), "garbage").unwrap();
-    }
+    use super::{SledIndex, trouble};
+    use crate::index::storage::{Storage, StorageError, Table, Trouble};
+    use rustix::io::Errno;
 
     #[test]
     fn a_value_that_was_not_written_under_its_key_is_never_read() {
@@ -379,6 +351,76 @@ mod tests {
             assert!(index.get(Table::Rows, key).is_err(), "{key:?} {bytes:?}");
             index.failure.take();
             assert!(index.scan(Table::Rows, key, &mut |_, _| {}).is_err(), "{key:?} {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn words_that_were_not_written_under_their_key_are_never_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut index, _) = SledIndex::open(&folder.path().join("index"), [7; 16]).unwrap();
+        let key = |number: u8| [0, 0, 0, 9, number];
+        index.put(Table::Words, &key(1), b"words of one").unwrap();
+        index.put(Table::Words, &key(2), b"words of two").unwrap();
+        index.put(Table::Words, &[0, 0, 0, 8], b"words of one").unwrap();
+        let tree = index.trees[Table::Words as usize].clone();
+        let place = tree.get(key(1)).unwrap().unwrap().to_vec();
+        let file = folder.path().join("index/words/9-0");
+        let bytes = std::fs::read(&file).unwrap();
+        let refused = |index: &mut SledIndex, key: &[u8], what: &str| {
+            let reads: [fn(&mut SledIndex, &[u8]) -> Result<(), StorageError>; 3] = [
+                |index, key| index.get(Table::Words, key).map(drop),
+                |index, key| index.scan(Table::Words, key, &mut |_, _| {}),
+                |index, key| index.shred(Table::Words, &key[..4]),
+            ];
+            for read in reads {
+                let read = read(index, key);
+                assert_eq!(read.expect_err(what).trouble, Trouble::Contents, "{what}");
+                assert!(index.get(Table::Meta, b"any").is_err(), "{what}: it is final");
+                index.failure.take();
+                // What a shredding left that was broken off.
+                let _ = std::fs::remove_file(folder.path().join("index/words/9-1"));
+            }
+        };
+        let set = |index: &SledIndex, key: &[u8], place: &[u8]| {
+            index.trees[Table::Words as usize].insert(key, place).unwrap();
+        };
+        for at in 0..place.len() {
+            let mut flipped = place.clone();
+            flipped[at] ^= 1;
+            set(&index, &key(1), &flipped);
+            refused(&mut index, &key(1), &format!("byte {at} of its place"));
+        }
+        for (at, place) in [(1, &place[..20]), (2, &place[..])] {
+            set(&index, &key(at), place);
+            refused(&mut index, &key(at), "a place that is cut short, or another's");
+        }
+        set(&index, &key(1), &place);
+        tree.remove(key(2)).unwrap();
+        for at in 0..bytes.len() / 2 {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1;
+            std::fs::write(&file, &flipped).unwrap();
+            refused(&mut index, &key(1), &format!("byte {at} of the file"));
+            std::fs::write(&file, &bytes[..at]).unwrap();
+            refused(&mut index, &key(1), &format!("a file of {at} bytes"));
+        }
+        std::fs::remove_file(&file).unwrap();
+        refused(&mut index, &key(1), "no file");
+        std::fs::write(&file, &bytes).unwrap();
+        assert_eq!(index.get(Table::Words, &key(1)).unwrap().as_deref(), Some(&b"words of one"[..]));
+    }
+
+    #[test]
+    fn a_closed_disk_is_not_a_full_one_and_a_failing_one_is_neither() {
+        for (errno, expected) in [
+            (Errno::NOSPC, Trouble::Full),
+            (Errno::DQUOT, Trouble::Full),
+            (Errno::ROFS, Trouble::Disk),
+            (Errno::ACCESS, Trouble::Disk),
+            (Errno::MFILE, Trouble::Disk),
+            (Errno::IO, Trouble::Contents),
+        ] {
+            assert_eq!(trouble(&sled::Error::Io(errno.into())), expected, "{errno}");
         }
     }
 }

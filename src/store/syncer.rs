@@ -21,6 +21,11 @@ use std::time::{Duration, Instant};
 /// every connection can have pending together, so that the daemon meets its own bounds first.
 pub const WAITING_MAX: usize = 32_768;
 
+/// Whether this is the answer to one request too many, and no sync has failed. What the system says has a number.
+pub(super) fn is_one_too_many(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::ResourceBusy && error.raw_os_error().is_none()
+}
+
 /// How a sync ended; the error is shared by everybody who waited for it.
 pub type Synced = Result<(), Arc<io::Error>>;
 

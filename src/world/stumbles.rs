@@ -34,7 +34,15 @@ pub(super) struct Stumbles {
 impl Stumbles {
     /// Reads what earlier processes noted. Without a file nothing is kept.
     pub(super) fn open(file: Option<PathBuf>) -> Self {
-        let held = file.as_deref().map_or_else(BTreeMap::new, read);
+        let held = match file.as_deref().map(read) {
+            Some(Ok(held)) => held,
+            Some(Err(error)) => {
+                // Another process may be let to read them, or this one at its next start: they stay.
+                tracing::warn!(%error, file = ?file, "what ended earlier processes cannot be read, and may end this one");
+                return Self { file, held: BTreeMap::new() };
+            }
+            None => BTreeMap::new(),
+        };
         if let (Some(file), true) = (&file, held.is_empty()) {
             // Whatever is in it is over. If it stays it is read again, and no more.
             let _ = std::fs::remove_file(file);
@@ -69,17 +77,14 @@ fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-fn read(file: &Path) -> BTreeMap<PathBuf, u64> {
+fn read(file: &Path) -> io::Result<BTreeMap<PathBuf, u64>> {
     let bytes = match std::fs::read(file) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == ErrorKind::NotFound => return BTreeMap::new(),
-        Err(error) => {
-            tracing::warn!(%error, file = %file.display(), "what ended earlier processes cannot be read");
-            return BTreeMap::new();
-        }
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) => return Err(error),
     };
     let now = now_s();
-    bytes.split(|&byte| byte == 0).filter_map(noted).filter(|(_, at)| is_young(*at, now)).collect()
+    Ok(bytes.split(|&byte| byte == 0).filter_map(noted).filter(|(_, at)| is_young(*at, now)).collect())
 }
 
 /// A clock that went back makes a note young, which is the careful side.
@@ -141,6 +146,19 @@ mod tests {
         std::fs::write(&file, note_of(old, 1)).unwrap();
         assert_eq!(Stumbles::open(Some(file.clone())).all().count(), 0);
         assert!(!file.exists(), "what is over goes");
+    }
+
+    #[test]
+    fn notes_that_cannot_be_read_stay_for_who_can() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, kept) = (folder.path().join("stumbled"), folder.path().join("kept"));
+        std::fs::write(&kept, note_of(Path::new("/a"), now_s())).unwrap();
+        // A link to itself opens for nobody, root neither.
+        std::os::unix::fs::symlink(&file, &file).unwrap();
+        assert_eq!(Stumbles::open(Some(file.clone())).all().count(), 0);
+        assert!(file.symlink_metadata().is_ok(), "it was taken away unread");
+        std::fs::rename(&kept, &file).unwrap();
+        assert!(Stumbles::open(Some(file)).holds(Path::new("/a")));
     }
 
     #[test]

@@ -82,16 +82,8 @@ impl Shared {
         if let [check] = checks.as_slice() {
             return self.conclude(check, || self.eyes.answer(check));
         }
-        let place = |check: Check| {
-            let place = || if self.is_left_alone(&check) { None } else { self.eyes.place_ahead(&check) };
-            let placed = catch_unwind(AssertUnwindSafe(place));
-            let placed = placed.unwrap_or_else(|_| {
-                self.stumbled(&check);
-                None
-            });
-            (bytes_at(&check, placed.as_ref()), check, placed)
-        };
-        let mut placed: Vec<(u64, Check, Option<Placed>)> = checks.into_iter().map(place).collect();
+        let mut placed: Vec<(u64, Check, Option<Placed>)> =
+            checks.into_iter().filter_map(|check| self.place(check)).collect();
         self.eyes.arms.arm_ahead(placed.iter().filter_map(|(_, _, placed)| Some(&placed.as_ref()?.bound)));
         placed.sort_by_key(|(bytes, ..)| *bytes);
         let mut placed = placed.into_iter();
@@ -103,6 +95,18 @@ impl Shared {
         }
     }
 
+    /// What goes together with others, and how much of it may have to be digested. `None` when placing it panicked: it is
+    /// answered by now, for another look would panic once more.
+    fn place(&self, check: Check) -> Option<(u64, Check, Option<Placed>)> {
+        let place = || if self.is_left_alone(&check) { None } else { self.eyes.place_ahead(&check) };
+        let Ok(placed) = catch_unwind(AssertUnwindSafe(place)) else {
+            let found = self.stumbled(&check);
+            self.end(&check, found);
+            return None;
+        };
+        Some((bytes_at(&check, placed.as_ref()), check, placed))
+    }
+
     /// Answers one check, in whichever way, and is done with it.
     fn conclude(&self, check: &Check, answer: impl FnOnce() -> Looked) {
         let found = if self.is_left_alone(check) {
@@ -112,11 +116,12 @@ impl Shared {
                 fault(VERIFIER);
                 answer()
             }));
-            answered.unwrap_or_else(|_| {
-                self.stumbled(check);
-                Found::Unknown(Doubt::Unsettled).into()
-            })
+            answered.unwrap_or_else(|_| self.stumbled(check))
         };
+        self.end(check, found);
+    }
+
+    fn end(&self, check: &Check, found: Looked) {
         let answer = Settled { source: check.source, stamp: check.stamp, found };
         self.eyes.board.note(|marks| marks.answer(answer));
         self.lock().end(check.source);
@@ -127,10 +132,11 @@ impl Shared {
     }
 
     /// Nobody knows what else it left half done, so it counts as dead; who waits for its answer gets one.
-    fn stumbled(&self, check: &Check) {
+    fn stumbled(&self, check: &Check) -> Looked {
         tracing::error!(path = %check.key.path.display(), "a verifier failed on this source");
         self.eyes.stumbles.note(&check.key.path);
         self.eyes.board.died.tell(VERIFIER);
+        Found::Unknown(Doubt::Unsettled).into()
     }
 
     /// Others may answer these.

@@ -5,6 +5,7 @@
 //! happened there since. A name that is a symlink, one that is not there while it is known where it went, and one whose
 //! folder is not there, cannot be watched or does not report, takes the whole path.
 
+use super::dart::fault;
 use super::eyes::Eyes;
 use super::filesystem::{self, Kind};
 use super::marks::{Bound, Lead, Unbound, WayId};
@@ -59,6 +60,7 @@ impl Eyes {
 
     /// Hears a source along the way to its folder.
     fn place(&self, check: &Check, moved: Option<&Path>) -> Result<Option<Placed>, Unarmed> {
+        fault("place");
         let key = &check.key;
         let (KeyKind::Path, Some(parent), Some(name)) = (&key.kind, key.path.parent(), key.path.file_name())
         else {

@@ -1,5 +1,6 @@
 //! The decision log and systemd's journal: what is told it, and what it tells about a log that somebody changed.
 
+use super::journald::{Entry, parse, socket};
 use super::offline::{NOWHERE, decided};
 use super::serve::{Serving, state};
 use super::{Run, program, run_of, staled};
@@ -8,7 +9,6 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use staled::client::Client;
 use staled::store::decision_log::{DecisionLog, Receipt};
-use std::collections::BTreeMap;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -25,22 +25,19 @@ struct Journald {
 
 impl Journald {
     fn start(place: &Place) -> Self {
-        let path = place.root.join("journal");
+        let path = socket(place);
         let socket = UnixDatagram::bind(&path).expect("a datagram socket");
         socket.set_read_timeout(Some(PATIENCE)).expect("a bound");
         Self { socket, path }
     }
 
     /// The next anchor, each field once.
-    fn anchor(&self) -> BTreeMap<String, String> {
+    fn anchor(&self) -> Entry {
         let mut bytes = [0; 4_096];
         let len = self.socket.recv(&mut bytes).expect("an anchor");
-        let text = std::str::from_utf8(&bytes[..len]).expect("text").to_owned();
-        assert!(text.ends_with('\n'), "{text}");
-        let fields = text.lines().map(|line| line.split_once('=').expect("a field and its value"));
-        let fields: Vec<_> = fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let anchor: BTreeMap<String, String> = fields.iter().cloned().collect();
-        assert_eq!(anchor.len(), fields.len(), "{text}");
+        let anchor = parse(&bytes[..len]);
+        let lines = bytes[..len].split_inclusive(|byte| *byte == b'\n').count();
+        assert_eq!(anchor.len(), lines, "each field is one line: {anchor:?}");
         let names: Vec<&str> = anchor.keys().map(String::as_str).collect();
         let expected = ["MESSAGE", "MESSAGE_ID", "PRIORITY", "STALED_ANCHOR_HASH", "STALED_ANCHOR_SEQ"];
         assert_eq!(names, [&expected[..], &["STALED_LOG", "SYSLOG_IDENTIFIER"]].concat());
@@ -58,7 +55,7 @@ impl Journald {
 }
 
 /// The line of the log that an anchor names.
-fn line_of(place: &Place, anchor: &BTreeMap<String, String>) -> Value {
+fn line_of(place: &Place, anchor: &Entry) -> Value {
     let seq: u64 = anchor["STALED_ANCHOR_SEQ"].parse().expect("a number");
     let log = state(place).join("decisions.jsonl");
     let read = staled::store::decision_log::read(&log, Some(seq - 1), 1).expect("a log");

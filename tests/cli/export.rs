@@ -4,9 +4,12 @@ use super::{feed, staled};
 use crate::daemon::{cause, decide, register};
 use crate::harness::{Daemon, Place, file};
 use serde_json::{Value, json};
+use staled::store::export::export;
 use staled::store::journal::Journal;
+use staled::store::told::settled;
 use std::fs;
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 const NOWHERE: &str = "/nowhere";
 
@@ -245,6 +248,27 @@ fn a_registration_that_was_never_answered_is_said() {
     journal.append(json!({ "told": { "at": 1, "context": context } }).to_string().as_bytes()).unwrap();
     let run = staled(&place, Path::new(NOWHERE), &["export", "--state", state.to_str().unwrap()]).ok();
     assert!(run.err.contains("1 row came without a digest"), "{run:?}");
+    assert!(!run.err.contains("waiting"), "nobody answers it any more: {run:?}");
+}
+
+#[test]
+fn a_registration_that_is_being_answered_is_waited_for() {
+    let place = Place::new();
+    let (mut journal, _) = Journal::open(&place.home.join("journal"), [1; 16], &mut |_| Ok(())).unwrap();
+    let unsaid = json!({ "id": "a", "source": { "kind": "file", "path": "a" } });
+    let context = json!({ "session": "s", "root": "/w", "results": [unsaid] });
+    let now = UNIX_EPOCH.elapsed().unwrap().as_micros();
+    let now = u64::try_from(now).unwrap();
+    let mut append = |record: Value| journal.append(record.to_string().as_bytes()).unwrap();
+    append(json!({ "told": { "at": now, "context": context } }));
+    let mut waited = Vec::new();
+    let told = settled(&place.home, &mut |rows| {
+        waited.push(rows);
+        let seen = json!({ "role": "result", "id": "a", "seen": "absent" });
+        append(json!({ "settled": { "session": "s", "adopted": [seen] } }));
+    });
+    let moved = export(&told.unwrap(), &mut Vec::new()).unwrap();
+    assert_eq!((waited, moved.rows, moved.unanswered), (vec![1], 1, 0));
 }
 
 #[test]

@@ -2,8 +2,7 @@
 
 use super::serve::{Kept, Serving, refused_by, state};
 use super::{program, staled};
-use crate::daemon::skipped;
-use crate::harness::{Place, ask, file, refusal, wait_until};
+use crate::harness::{Place, ask, file, refusal, skipped, wait_until};
 use rustix::fs::{CWD, RenameFlags};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};

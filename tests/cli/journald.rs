@@ -95,7 +95,7 @@ pub(super) fn stream_of(place: &Place) -> PathBuf {
 }
 
 /// By the journal's own protocol: `NAME=value`, or the name and a value of a length that stands before it.
-fn parse(bytes: &[u8]) -> Entry {
+pub(super) fn parse(bytes: &[u8]) -> Entry {
     let mut entry = Entry::new();
     let mut rest = bytes;
     while !rest.is_empty() {

@@ -1,6 +1,6 @@
 //! What needs no daemon: `check` and `log verify`.
 
-use super::{Run, feed, json_file, staled};
+use super::{Run, feed, json_file, program, staled};
 use crate::harness::{Daemon, Place, file};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -104,6 +104,26 @@ fn log_verify_tells_whole_broken_torn_and_unanchored_apart() {
         "a cut tail is seen"
     );
     verify(Path::new("/nowhere/decisions.jsonl"), &[]).fails(1, "cannot be read");
+}
+
+#[test]
+fn files_of_a_log_that_are_named_are_named_when_they_cannot_be_read_and_need_no_home() {
+    let place = Place::new();
+    let (_, log) = decided(&place);
+    let folder = place.root.to_str().expect("UTF-8");
+    let log = log.to_str().expect("UTF-8");
+    let run = |args: &[&str]| {
+        super::run_of(program(&place).env_remove("HOME").args(args).output().expect("it runs"))
+    };
+    for (command, whole, unreadable) in [("verify", 3, 1), ("replay", 0, 2)] {
+        run(&["log", command, log]).ends(whole);
+        for (file, why) in [("/nowhere/1.jsonl", "No such file"), (folder, "Is a directory")] {
+            let said = format!("the decision log {file} cannot be read: {why}");
+            run(&["log", command, log, file]).fails(unreadable, &said);
+        }
+        let said = "the decision log /nowhere/1.jsonl cannot be read: ";
+        run(&["log", command, "--log", "/nowhere/1.jsonl"]).fails(unreadable, said);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What a panic costs: a handler's its connection, any other the process, which then says which thread it was.
 
 use super::serve::Serving;
-use crate::harness::{Place, digest, wait_until};
+use crate::harness::{Place, digest, file, wait_until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use staled::client::Client;
@@ -118,6 +118,29 @@ fn a_verifier_that_dies_of_a_source_ends_one_process() {
     ends_one_process("verifier");
 }
 
+/// Several are placed together before any of them is looked at. Each is told to the verifiers once, by its registration.
+#[test]
+fn what_stumbles_while_it_is_placed_is_not_placed_again() {
+    let mut doomed = Doomed::start("place");
+    let names: Vec<String> = (0..16).map(|number| format!("f{number}")).collect();
+    names.iter().for_each(|name| doomed.place.write(name, "1"));
+    let results: Vec<Value> = names.iter().map(|name| file(name, "1")).collect();
+    doomed.arm();
+    // Whether it is answered before the process ends is nobody's promise.
+    ask(
+        &doomed.daemon,
+        "context.register",
+        &json!({ "session": "s", "root": doomed.place.root, "results": results }),
+    );
+    assert_eq!(doomed.daemon.ends(), 2, "{}", doomed.daemon.said());
+    let notes = std::fs::read(super::serve::state(&doomed.place).join("stumbled")).expect("it was noted");
+    let mut paths: Vec<&[u8]> = notes.split(|&byte| byte == 0).filter_map(|note| note.get(28..)).collect();
+    let noted = paths.len();
+    paths.sort_unstable();
+    paths.dedup();
+    assert!(noted > 0 && paths.len() == noted, "noted twice: {}", String::from_utf8_lossy(&notes));
+}
+
 #[test]
 fn a_watcher_that_dies_ends_the_process() {
     ends_the_process("watcher", |_| ());
@@ -146,6 +169,16 @@ fn a_compaction_that_dies_ends_the_process() {
 #[test]
 fn a_syncer_of_the_decision_log_that_dies_ends_the_process() {
     ends_the_process("log-sync", |doomed| assert_eq!(decide(&doomed.daemon), None, "nothing was logged"));
+}
+
+#[test]
+fn an_engine_that_dies_ends_the_process() {
+    ends_the_process("engine", |_| ());
+}
+
+#[test]
+fn an_appender_that_dies_ends_the_process() {
+    ends_the_process("appender", |doomed| assert_eq!(decide(&doomed.daemon), None, "nothing was logged"));
 }
 
 #[test]

@@ -67,10 +67,10 @@ impl<'place> Deciding<'place> {
         }
         let odd = json!({ "bytes": "Zv8=" });
         for source in [
-            json!({ "kind": "volatile", "what": "the \"network\"" }),
+            json!({ "kind": "volatile", "what": "the \"network\"\0" }),
             json!({ "kind": "absent", "path": "f1" }),
             json!({ "kind": "file", "path": odd }),
-            json!({ "kind": "command", "command": "make\n-j \u{202e}", "inputs": [{ "kind": "file", "path": "f2" }] }),
+            json!({ "kind": "command", "command": "make\n-j \u{202e}\0", "inputs": [{ "kind": "file", "path": "f2" }] }),
             json!({ "kind": "tree", "path": "." }),
         ] {
             if self.rng.u8(..3) == 0 {
@@ -97,7 +97,7 @@ impl<'place> Deciding<'place> {
         }
         if self.rng.u8(..5) == 0 {
             let critical = self.rng.bool();
-            invariants.push(json!({ "name": "git_head", "source": head, "critical": critical }));
+            invariants.push(json!({ "name": "git\0head", "source": head, "critical": critical }));
         }
         invariants
     }

@@ -1,8 +1,8 @@
 //! The real daemon, killed inside a compaction or slowed down in it: nothing that was answered is lost, and nobody waits.
 
 use super::points::{Answered, BUSY, assert_kept};
-use super::traced::{Traced, say};
-use crate::harness::{Daemon, Place, ask, file, wait_until};
+use super::traced::Traced;
+use crate::harness::{Daemon, Place, ask, file, say, wait_until};
 use serde_json::{Value, json};
 use staled::client::Client;
 use staled::config::Config;
@@ -74,8 +74,7 @@ fn a_daemon_killed_inside_a_compaction_has_kept_what_it_answered() {
         let mut answered = Answered::default();
         let mut client = traced.client(&Folders::below(&place.home).socket).expect("it serves");
         live(&place, &mut client, &mut answered);
-        wait_until("it is gone", || traced.has_ended());
-        killed += usize::from(traced.ended().and_then(|status| status.code()) != Some(0));
+        killed += usize::from(traced.was_killed());
         half_made += ending(&journal, "new").len();
         in_place += ending(&journal, "snap").len();
         if point % 2 == 1 {

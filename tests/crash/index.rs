@@ -1,8 +1,8 @@
 //! A disk that fails while sled reads or writes the index: whoever asks meanwhile is told, the store comes back by itself,
 //! and what was acknowledged is there and judged truly.
 
-use super::traced::{Traced, say};
-use crate::harness::{Daemon, Place, digest, file, wait_until};
+use super::traced::Traced;
+use crate::harness::{Daemon, Place, digest, file, say, wait_until};
 use serde_json::{Value, json};
 use staled::client::{Client, ClientError};
 use staled::daemon::Folders;

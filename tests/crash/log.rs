@@ -1,8 +1,8 @@
 //! A decision log on a disk that fails to sync, or takes its time: nothing is answered that is not logged, what was
 //! answered stands, and whoever needs no sync is not held up.
 
-use super::traced::{Traced, say};
-use crate::harness::{PATIENCE, Place, file, wait_until};
+use super::traced::Traced;
+use crate::harness::{PATIENCE, Place, file, say, wait_until};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 use staled::client::{Client, ClientError};
@@ -95,7 +95,7 @@ impl Scene {
     }
 }
 
-fn receipt(report: &Value) -> Receipt {
+pub(super) fn receipt(report: &Value) -> Receipt {
     let receipt = &report["receipt"];
     let (seq, hash) = (receipt["seq"].as_u64().expect("a seq"), receipt["hash"].as_str().expect("a hash"));
     format!("{seq}:{hash}").parse().expect("a receipt")

@@ -4,7 +4,9 @@
 mod compaction;
 mod index;
 mod log;
+mod opening;
 mod points;
+mod rotation;
 mod traced;
 
 use crate::harness::{PATIENCE, Place, digest, wait_until};
@@ -29,6 +31,8 @@ fn a_daemon_to_be_killed() {
     let mut config = Config::default();
     // A kill is as likely to hit a compaction as anything else.
     config.journal.compact_bytes = 4_096;
+    // No test writes in the journal of the machine.
+    config.log.anchor_lines = 0;
     daemon::run(Start { config, config_file: None, folders }, stop, None).expect("a daemon");
 }
 

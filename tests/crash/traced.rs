@@ -1,9 +1,10 @@
 //! The real program under strace, which makes the system calls of our choice fail, linger, or end it.
 
-use crate::harness::{PATIENCE, Place};
+use crate::harness::{PATIENCE, Place, can_trace, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use staled::client::Client;
 use staled::daemon::Folders;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Instant;
@@ -15,7 +16,7 @@ pub(super) struct Traced {
 }
 
 impl Traced {
-    /// `None` (said once) where there is no strace, or it may not trace.
+    /// `None` (said) where there is no strace, or it may not trace.
     pub(super) fn start(place: &Place, config: &str, inject: &[String]) -> Option<Self> {
         Self::start_under(place, config, inject, &[])
     }
@@ -27,6 +28,9 @@ impl Traced {
         inject: &[String],
         variables: &[(&str, &Path)],
     ) -> Option<Self> {
+        if !can_trace() {
+            return None;
+        }
         let folders = Folders::below(&place.home);
         let file = place.home.with_file_name("config.toml");
         std::fs::write(&file, config).expect("a file");
@@ -40,13 +44,9 @@ impl Traced {
             .env("STALED_JOURNAL_SOCKET", "/nowhere/journal")
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .envs(variables.iter().copied());
-        match command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
-            Ok(strace) => Some(Self { strace, pid_file: folders.runtime.join("staled.pid") }),
-            Err(error) => {
-                say(&format!("skipped: strace does not run ({error}), so no call of the daemon fails"));
-                None
-            }
-        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let strace = command.spawn().expect("strace runs");
+        Some(Self { strace, pid_file: folders.runtime.join("staled.pid") })
     }
 
     /// A client, or none when the daemon is gone before it serves.
@@ -73,6 +73,16 @@ impl Traced {
         self.strace.try_wait().expect("a child")
     }
 
+    /// Waits for its end, and tells whether it was killed: strace dies of the signal that its tracee died of. There is no
+    /// third way: a daemon that was not killed ends well.
+    pub(super) fn was_killed(&mut self) -> bool {
+        wait_until("it is gone", || self.has_ended());
+        let ended = self.ended().expect("it is gone");
+        let killed = ended.signal() == Some(Signal::KILL.as_raw());
+        assert!(killed || ended.success(), "{ended}");
+        killed
+    }
+
     /// The daemon's own process.
     pub(super) fn pid(&self) -> Option<Pid> {
         std::fs::read_to_string(&self.pid_file).ok()?.trim().parse().ok().and_then(Pid::from_raw)
@@ -91,9 +101,4 @@ impl Drop for Traced {
         let _ = self.strace.kill();
         let _ = self.strace.wait();
     }
-}
-
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-pub(super) fn say(text: &str) {
-    eprintln!("{text}");
 }

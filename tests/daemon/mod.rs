@@ -3,6 +3,7 @@
 mod check;
 mod compaction;
 mod decide;
+mod doubt;
 mod eol;
 mod hello;
 mod log_read;
@@ -101,12 +102,6 @@ pub(crate) fn write_each(place: &Place, paths: &[&str], text: &str) {
     for path in paths {
         place.write(path, text);
     }
-}
-
-/// Says that a case was left out, and why.
-#[expect(clippy::print_stderr, reason = "whoever runs the tests should know")]
-pub(crate) fn skipped(why: &str) {
-    eprintln!("skipped: {why}");
 }
 
 /// Runs git, away from whatever configuration this machine has.

@@ -11,9 +11,10 @@ fn a_good_file_counts_and_a_bad_one_is_refused() {
     let place = Place::new();
     std::fs::create_dir_all(&place.home).expect("a home");
     let file = place.home.join("config.toml");
-    std::fs::write(&file, "").expect("a file");
+    // No test writes in the journal of the machine.
+    std::fs::write(&file, "[log]\nanchor_lines = 0\n").expect("a file");
     let folders = Folders::below(&place.home);
-    let config = Config::load(Some(&file)).expect("an empty file is a configuration");
+    let config = Config::load(Some(&file)).expect("it is a configuration");
     let start = Start { config, config_file: Some(file.clone()), folders: folders.clone() };
     let (stop, _) = tokio::sync::watch::channel(Command::Run);
     let theirs = stop.clone();
@@ -28,7 +29,7 @@ fn a_good_file_counts_and_a_bad_one_is_refused() {
         ask(client, "decide", &json!({ "session": "s", "deadline_ms": 10_000 }))["reason"]["code"].clone()
     };
     assert_eq!(decide(client), "valid");
-    let text = "[decision]\nscratchpad_bytes_max = 5\n[log]\nsync = \"always\"\nlevel = \"debug\"\n[verify]\nthreads = 3\n";
+    let text = "[decision]\nscratchpad_bytes_max = 5\n[log]\nanchor_lines = 0\nsync = \"always\"\nlevel = \"debug\"\n[verify]\nthreads = 3\n";
     std::fs::write(&file, text).expect("a file");
     // Asked twice: what is compared is what the daemon was started with, not what it read last.
     for _ in 0..2 {

@@ -2,12 +2,13 @@
 //! or full of garbage, by torn ends.
 
 use crate::daemon::{cause, commit_all, decide, essence, files_below, git, register, write_each};
-use crate::harness::{Daemon, Place, digest, file, refusal};
+use crate::harness::{Daemon, Place, digest, file, lax, refusal};
 use serde_json::{Value, json};
 use staled::config::Config;
 use staled::daemon::{self, Command, Fatal, FolderError, Folders, Start};
 use staled::store::decision_log::{Outcome, verify};
 use staled::store::export::{export, import};
+use staled::store::told::settled;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -65,13 +66,14 @@ const MISHAPS: &[(&str, Mishap, bool)] = &[
 ];
 
 fn moved_to_another_state(state: &Path) {
+    let settled = || settled(state, &mut |_| {}).expect("it can be read");
     let mut lines = Vec::new();
-    let exported = export(state, &mut lines).expect("it can be read");
+    let exported = export(&settled(), &mut lines).expect("it can be written");
     fs::remove_dir_all(state.join("journal")).expect("a folder");
     let imported = import(state, &mut lines.as_slice(), [9; 16]).expect("it is whole");
     assert_eq!(imported, exported);
     let mut again = Vec::new();
-    export(state, &mut again).expect("it can be read");
+    export(&settled(), &mut again).expect("it can be written");
     assert_eq!(String::from_utf8(again), String::from_utf8(lines));
 }
 
@@ -79,11 +81,9 @@ fn moved_to_another_state(state: &Path) {
 fn acknowledge_everything(place: &Place, daemon: &Daemon) -> Vec<&'static str> {
     write_each(place, &["a", "b", "c", "d", "acked", "acked-then-changed", "reverted", "Cargo.lock"], "1");
     let head = commit_all(place);
-    let mut loose = file("b", "0");
-    loose["critical"] = false.into();
     let context = json!({ "session": "registered", "root": place.root, "user": "alice", "agent": "probe", "scratchpad_bytes": 9,
         "goal": { "statement": "g", "hypotheses": ["h"] }, "decisions": ["d"], "open_questions": ["q"],
-        "results": [file("a", "1"), loose, { "id": "none", "source": { "kind": "absent", "path": "none" } },
+        "results": [file("a", "1"), lax("b", "0"), { "id": "none", "source": { "kind": "absent", "path": "none" } },
             { "id": "v", "source": { "kind": "volatile", "what": "clock" } }],
         "invariants": [{ "name": "head", "source": { "kind": "git_head", "path": "." }, "digest": head },
             { "name": "lock", "source": { "kind": "lockfile", "path": "Cargo.lock" }, "digest": digest("1") }],
@@ -262,9 +262,7 @@ fn what_happened_while_nobody_looked_is_seen() {
         let head = commit_all(&place);
         let ids = ["same", "changed", "disguised", "gone", "folder", "touched"];
         let mut results: Vec<Value> = ids.iter().map(|id| file(id, "one\n")).collect();
-        let mut loose = file("loose", "one\n");
-        loose["critical"] = false.into();
-        results.push(loose);
+        results.push(lax("loose", "one\n"));
         results.push(json!({ "id": "none", "source": { "kind": "absent", "path": "none" } }));
         let context = json!({ "session": "s", "root": place.root, "results": results,
             "invariants": [{ "name": "head", "source": { "kind": "git_head", "path": "." }, "digest": head }] });

@@ -1,7 +1,7 @@
 //! The first two promises: never a false fresh, no crying wolf. Each case is something that the world does.
 
-use crate::daemon::{cause, commit_all, decide, git, register, row, skipped, write_each};
-use crate::harness::{Daemon, Place, digest, file};
+use crate::daemon::{cause, commit_all, decide, git, register, row, write_each};
+use crate::harness::{Daemon, Place, digest, file, skipped};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,6 +1,7 @@
 //! Bytes to lines, compared with a splitter that has the whole stream before it.
 
-use super::{rounds, say};
+use super::rounds;
+use crate::harness::say;
 use fastrand::Rng;
 use staled::protocol::frame::{Lines, TooLong};
 use staled::protocol::request::Request;

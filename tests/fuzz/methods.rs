@@ -1,15 +1,16 @@
 //! Every method with requests that are nearly right, against a living daemon.
 
 use super::tree::Node;
-use super::{corpus, rounds, say};
+use super::{corpus, rounds};
 use crate::daemon::{cause, commit_all, decide, essence, register};
+use crate::harness::say;
 use crate::harness::{Daemon, PATIENCE, Place, file};
 use fastrand::Rng;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use staled::protocol::refusal::Refusal;
-use staled::protocol::request::Request;
-use std::collections::BTreeMap;
+use staled::protocol::request::{self, METHODS, Request};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -51,6 +52,33 @@ fn every_line_with_an_id_is_answered_once_and_nobody_else_is_harmed() {
     place.write("c", "1");
     assert_eq!(essence(decide(&daemon, "kept")), before);
     daemon.stop();
+}
+
+/// What each method must be told at least; those that are not named here need nothing.
+fn least(method: &str) -> Value {
+    match method {
+        "context.get" | "context.drop" | "decide" | "fact.refute" => json!({ "session": "s" }),
+        "touch_ack" => json!({ "session": "s", "path": "a", "digest": "d" }),
+        "subscribe" => json!({ "topics": ["gap"] }),
+        "check" => json!({ "report": {} }),
+        _ => json!({}),
+    }
+}
+
+#[test]
+fn every_verb_is_asked_for_by_its_own_method() {
+    for method in METHODS {
+        let line = request::line(1, method, &least(method));
+        let verb = Request::parse(line.as_bytes()).expect("a request").verb.expect("a verb");
+        assert_eq!(verb.method(), method);
+    }
+    assert_eq!(METHODS.iter().collect::<BTreeSet<_>>().len(), METHODS.len(), "a method is named twice");
+    // Each of them is another verb, so it is enough that there are no more.
+    let source = include_str!("../../src/protocol/request.rs");
+    let (_, verbs) = source.split_once("pub enum Verb {\n").expect("the verbs");
+    let (verbs, _) = verbs.split_once("\n}").expect("their end");
+    let verbs = verbs.lines().filter(|line| line.ends_with(',')).count();
+    assert_eq!(verbs, METHODS.len(), "a verb has no method in the list");
 }
 
 /// A world with one of everything that a source can be, and some things that none can.

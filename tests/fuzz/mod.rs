@@ -7,6 +7,7 @@ mod framing;
 mod methods;
 mod tree;
 
+use crate::harness::say;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
@@ -34,9 +35,4 @@ fn rounds(test: &str, share: u32, mut round: impl FnMut(u64)) -> u64 {
     let (begun, first) = (Instant::now(), fastrand::u64(..u64::MAX / 2));
     let seeds = (first..).take_while(|_| begun.elapsed() < time);
     seeds.map(&mut round).count() as u64
-}
-
-#[expect(clippy::print_stderr, reason = "whoever runs the tests should know")]
-fn say(what: &str) {
-    eprintln!("{what}");
 }

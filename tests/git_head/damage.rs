@@ -1,6 +1,7 @@
 //! Damaged, odd and hostile repositories: a fault in words, never a panic, never a wait.
 
 use super::{FILES, FORMATS, REFTABLE, git, init, said};
+use crate::harness::say;
 use staled::world::probe::git::{Head, head};
 use std::fs;
 use std::process::Command;
@@ -109,10 +110,10 @@ fn damage_never_panics() {
             }
             fs::write(file, bytes).unwrap();
         }
-        println!(
+        say(&format!(
             "{format:?}: {} files; {told} of 2,000 damages told, {guessed} gave another id",
             files.len()
-        );
+        ));
         assert_eq!(said(&head(&repo).head), whole, "SEED={seed}");
         assert!(told > 200, "SEED={seed}: {told}");
     }

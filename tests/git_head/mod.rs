@@ -11,6 +11,7 @@ mod damage;
 mod race;
 mod relevant;
 
+use crate::harness::{say, skipped};
 use staled::world::probe::git::{Head, Reading, head};
 use std::collections::HashMap;
 use std::fs;
@@ -58,7 +59,7 @@ fn has_reftable() -> bool {
 /// Makes a repository `r` of the given format; `None`, with a word, when this git cannot.
 fn init(format: &[&str]) -> Option<(TempDir, PathBuf)> {
     if format.contains(&REFTABLE) && !has_reftable() {
-        println!("skipped: this git has no reftable");
+        skipped("this git has no reftable");
         return None;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -264,8 +265,7 @@ fn migration_between_the_formats() {
     git(&repo, &["config", "core.logAllRefUpdates", "false"]);
     git(&repo, &["commit", "--allow-empty", "-qm", "1"]);
     if ask(&repo, &["refs", "migrate", "--dry-run", FILES]).is_none() {
-        println!("skipped: this git cannot migrate refs");
-        return;
+        return skipped("this git cannot migrate refs");
     }
     let mut witness = Witness::default();
     witness.follow(&repo);
@@ -375,7 +375,7 @@ fn random_walk() {
             }
             witness.check_all(&format!("SEED={seed} {format} step {done}: {step}"));
         }
-        println!("{format}: {done} steps, {refused} refused, {} moves of HEAD", witness.moves);
+        say(&format!("{format}: {done} steps, {refused} refused, {} moves of HEAD", witness.moves));
         assert!(witness.moves > 50, "SEED={seed}: only {} moves", witness.moves);
     }
 }

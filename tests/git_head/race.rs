@@ -1,6 +1,7 @@
 //! Reading while somebody writes: what only moves is never missed.
 
 use super::{FILES, REFTABLE, git, init};
+use crate::harness::say;
 use staled::world::probe::git::{Head, head};
 use std::fs;
 use std::path::Path;
@@ -28,7 +29,7 @@ fn packing_while_we_read_never_hides_a_branch() {
             reads += 1;
         }
         writer.join().unwrap();
-        println!("{format}: {reads} reads, {} commits seen", commits.len());
+        say(&format!("{format}: {reads} reads, {} commits seen", commits.len()));
         assert!(commits.len() > 10, "{format}: {} commits seen in {reads} reads", commits.len());
     }
 }

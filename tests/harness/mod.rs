@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 use staled::client::{Client, ClientError};
 use staled::config::Config;
 use staled::daemon::{self, Command, Fatal, Folders, Start};
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -146,6 +148,28 @@ impl Place {
     }
 }
 
+/// Says it to whoever runs the tests, in one piece. What a test prints by a macro is shown only if it fails.
+pub(crate) fn say(text: &str) {
+    // Nobody may be listening.
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
+/// Says that a case was left out, and why.
+pub(crate) fn skipped(why: &str) {
+    say(&format!("skipped: {why}"));
+}
+
+/// Whether strace is there and may trace; where not, that is said.
+pub(crate) fn can_trace() -> bool {
+    let mut tried = std::process::Command::new("strace");
+    tried.args(["-f", "-o", "/dev/null", "true"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let traced = tried.status().is_ok_and(|status| status.success());
+    if !traced {
+        skipped("strace is missing, or may not trace here");
+    }
+    traced
+}
+
 /// The digest of a text, as the wire writes it.
 pub(crate) fn digest(content: &str) -> String {
     staled::world::digest::blake3(content.as_bytes()).to_string()
@@ -154,4 +178,11 @@ pub(crate) fn digest(content: &str) -> String {
 /// A result that saw `content` at `path`.
 pub(crate) fn file(path: &str, content: &str) -> Value {
     json!({ "id": path, "source": { "kind": "file", "path": path }, "digest": digest(content) })
+}
+
+/// The same, but not critical: only of such a file is a stat believed after a restart.
+pub(crate) fn lax(path: &str, content: &str) -> Value {
+    let mut result = file(path, content);
+    result["critical"] = json!(false);
+    result
 }

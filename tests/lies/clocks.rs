@@ -1,7 +1,7 @@
 //! Clocks that jump, changes inside one tick, and folders that close: no time is believed, and no silence.
 
 use crate::daemon::{cause, decide, register};
-use crate::harness::{Daemon, Place, file};
+use crate::harness::{Daemon, Place, lax};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -11,13 +11,6 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 fn set_mtime(path: &Path, time: SystemTime) {
     fs::File::options().write(true).open(path).expect("a file").set_modified(time).expect("a time");
-}
-
-/// Not critical: only of such a file is a stat believed after a restart.
-fn lax(path: &str, content: &str) -> Value {
-    let mut result = file(path, content);
-    result["critical"] = json!(false);
-    result
 }
 
 #[test]

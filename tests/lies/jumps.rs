@@ -3,8 +3,8 @@
 
 use crate::cli::serve::Serving;
 use crate::cli::staled;
-use crate::daemon::{cause, skipped};
-use crate::harness::{PATIENCE, Place, ask, digest, file};
+use crate::daemon::cause;
+use crate::harness::{PATIENCE, Place, ask, digest, file, skipped};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use staled::client::{Client, Subscription};

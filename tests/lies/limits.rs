@@ -1,12 +1,13 @@
 //! Limits of the kernel: what is beyond them is unknown and says which limit, what is within is not touched by it, and
 //! everything comes back by itself when there is room.
 
-use crate::daemon::{cause, skipped};
-use crate::harness::{Place, ask, file, wait_until};
+use crate::daemon::cause;
+use crate::harness::{Place, ask, file, skipped, wait_until};
 use serde_json::{Value, json};
 use staled::client::Client;
 use std::io::Write;
-use std::path::PathBuf;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 /// A daemon in a user namespace of its own, whose limits can be set without touching anybody else's.
@@ -29,6 +30,11 @@ wait || true
 
 impl Confined {
     fn start(place: &Place, watches: u32, instances: u32) -> Option<Self> {
+        Self::start_under(place, watches, instances, &[])
+    }
+
+    /// With these variables, which systemd would set.
+    fn start_under(place: &Place, watches: u32, instances: u32, variables: &[(&str, &Path)]) -> Option<Self> {
         let may = Command::new("unshare")
             .args(["-Ur", "sh", "-c", ": > /proc/sys/user/max_inotify_watches"])
             .output();
@@ -46,6 +52,7 @@ impl Confined {
             .arg(&state)
             .arg(&config)
             .env("STALED_JOURNAL_SOCKET", "/nowhere/journal")
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped());
         let said = place.root.with_file_name("said");
         let stderr = std::fs::File::create(&said).expect("a file");
@@ -129,6 +136,37 @@ fn without_a_watcher_everything_is_unknown_until_there_is_one() {
     assert_eq!(daemon.decide()["transition"], "resume");
     place.write("f", "two\n");
     assert_eq!(daemon.decide()["transition"], "fresh");
+}
+
+#[test]
+fn the_watchdog_is_fed_only_by_a_cookie_that_came_back() {
+    let place = Place::new();
+    place.write("f", "one\n");
+    let Some(seeing) = Confined::start(&place, 1_000, 10) else { return };
+    let results = json!([file("f", "one\n")]);
+    seeing.ask("context.register", &json!({ "session": "s", "root": place.root, "results": results }));
+    drop(seeing);
+    let notify = place.root.with_file_name("notify");
+    let systemd = UnixDatagram::bind(&notify).expect("a socket");
+    systemd.set_nonblocking(true).expect("a socket");
+    let is_fed = || {
+        let mut message = [0; 1_024];
+        let told = std::iter::from_fn(|| systemd.recv(&mut message).ok().map(|len| message[..len].to_vec()));
+        told.collect::<Vec<_>>().concat().windows(10).any(|text| text == b"WATCHDOG=1")
+    };
+    let variables = [("NOTIFY_SOCKET", notify.as_path()), ("WATCHDOG_USEC", Path::new("300000"))];
+    let Some(mut daemon) = Confined::start_under(&place, 1_000, 0, &variables) else { return };
+    let mut decided = 0;
+    wait_until("it has not been fed for a while", || {
+        let report = daemon.ask("decide", &json!({ "session": "s", "deadline_ms": 50 }));
+        assert_eq!(cause(&report, "f"), "watcher_dead");
+        assert!(!is_fed(), "fed by an answer of blind eyes, after {decided} decisions");
+        decided += 1;
+        decided >= 10 && daemon.said().matches("the watchdog is not fed").count() >= 3
+    });
+    daemon.set("max_inotify_instances", 10);
+    wait_until("it is fed", is_fed);
+    wait_until("there is a watcher", || daemon.decide()["transition"] == "resume");
 }
 
 #[test]

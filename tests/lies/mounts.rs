@@ -1,8 +1,8 @@
 //! The same deeds on every filesystem that is believed, and mounts that come and go without an event.
 
 use super::Writer;
-use crate::daemon::{cause, decide_at_once as decide, register, skipped};
-use crate::harness::{Daemon, Place, file};
+use crate::daemon::{cause, decide_at_once as decide, register};
+use crate::harness::{Daemon, Place, file, lax, skipped};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -88,11 +88,8 @@ fn deeds(name: &str, place: &Place) {
     let dir = place.root.join("fs/d");
     let path = dir.join("f");
     let write = |text: &str| fs::write(&path, text).expect("a file");
-    let mut result = file("fs/d/f", "one\n");
-    // Of a critical one no stat is believed after a restart.
-    result["critical"] = json!(false);
     let mut daemon = Daemon::start(&place.home);
-    register(&daemon, place, "s", &json!([result]));
+    register(&daemon, place, "s", &json!([lax("fs/d/f", "one\n")]));
     let is = |daemon: &Daemon, word: &str, deed: &str| {
         assert_eq!(cause(&decide(daemon, "s"), "fs/d/f"), word, "{deed} on {name}");
     };

@@ -1,8 +1,8 @@
 //! Reports about HEAD and branches: the commit is what counts, the branch is what is said.
 
 use super::head;
-use crate::daemon::{cause, commit_all, decide, git, row, skipped};
-use crate::harness::{Daemon, Place};
+use crate::daemon::{cause, commit_all, decide, git, row};
+use crate::harness::{Daemon, Place, skipped};
 use serde_json::json;
 use std::process::Command;
 

@@ -1,10 +1,10 @@
 //! Reports about how much there is: storms, queues that overflow, watches and instances that pile up, and what the
 //! daemon does to others and to itself by looking. The daemon is a process of its own.
 
-use super::{Scene, lax};
+use super::Scene;
 use crate::cli::serve::Serving;
 use crate::daemon::{cause, commit_all};
-use crate::harness::{Place, ask, file, wait_until};
+use crate::harness::{Place, ask, file, lax, wait_until};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::process::{Pid, Signal, setpriority_process};
 use serde_json::{Value, json};

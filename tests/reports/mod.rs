@@ -10,8 +10,8 @@ mod heads;
 mod limits;
 mod watching;
 
-use crate::daemon::{cause, decide, register, skipped};
-use crate::harness::{Daemon, Place, file};
+use crate::daemon::{cause, decide, register};
+use crate::harness::{Daemon, Place, file, lax, skipped};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -67,13 +67,6 @@ fn has(program: &str) -> bool {
         skipped(&format!("{program} cannot be run"));
     }
     found
-}
-
-/// Not critical: only of such a file is a stat believed after a restart.
-fn lax(path: &str, content: &str) -> Value {
-    let mut result = file(path, content);
-    result["critical"] = json!(false);
-    result
 }
 
 /// What each script does to `d/f` is seen while a daemon watches, and by the next one when none did.

@@ -8,7 +8,7 @@ use staled::decision::{Decision, Transition, decide};
 use staled::index::Index;
 use staled::index::freshness::{Cause, Doubt, Freshness};
 use staled::index::pack;
-use staled::index::row::{Mark, Role, SessionNo};
+use staled::index::row::{Mark, Role, Row, SessionNo};
 use staled::index::storage::{Memory, Storage, Summary, Table};
 use staled::index::view::{Coverage, Line, Listed, View};
 use staled::session::source::Source;
@@ -40,18 +40,13 @@ pub(crate) fn judge(index: &Index<Memory>, oracle: &Oracle, world: &World, polic
 pub(crate) fn judge_tally(index: &Index<impl Storage>) {
     let (mut doubtful, mut covered) = (BTreeMap::new(), Coverage::default());
     for session in index.sessions().unwrap() {
-        for row in index.rows(session).unwrap().iter().filter(|row| row.role != Role::Input) {
-            let key = [session.0.to_be_bytes(), row.no.0.to_be_bytes()].concat();
-            let mark = index.storage().get(Table::Marks, &key).unwrap();
-            let mark: Option<Mark> = mark.map(|bytes| pack::from_bytes(&bytes).expect("a mark"));
-            if let Some((freshness, cause)) =
-                mark.and_then(|mark| Some((mark.freshness, mark.freshness.cause()?)))
-            {
-                *doubtful.entry((freshness.word(), cause)).or_insert(0) += 1;
-            }
+        let view = index.view(session, Listed::AllUpTo(1000), None).unwrap().expect("the session is held");
+        let known = if view.head.doubted { doubted(index, session, &view) } else { marked(index, session) };
+        let known: Vec<Freshness> = known.into_iter().flatten().collect();
+        for (freshness, cause) in known.iter().filter_map(|known| Some((known, known.cause()?))) {
+            *doubtful.entry((freshness.word(), cause)).or_insert(0) += 1;
         }
-        let view = index.view(session, Listed::AllUpTo(1000), None).unwrap();
-        for line in view.iter().flat_map(|view| &view.lines) {
+        for line in &view.lines {
             covered.inode += line.coverage.inode;
             covered.directory += line.coverage.directory;
         }
@@ -60,15 +55,48 @@ pub(crate) fn judge_tally(index: &Index<impl Storage>) {
     assert_eq!(index.covered().unwrap(), covered, "how rows are watched");
 }
 
+/// What the rows of a session are marked, inputs left out. What one look has not yet settled counts as it was before.
+fn marked(index: &Index<impl Storage>, session: SessionNo) -> Vec<Option<Freshness>> {
+    let mark = |row: &Row| {
+        let key = [session.0.to_be_bytes(), row.no.0.to_be_bytes()].concat();
+        let bytes = index.storage().get(Table::Marks, &key).unwrap()?;
+        Some(pack::from_bytes::<Mark>(&bytes).expect("a mark").freshness)
+    };
+    shown(index, session).iter().map(mark).collect()
+}
+
+/// What the rows of a session in doubt count as: what one look has not yet settled as it was before, if it was more than
+/// in doubt, and all others as they are shown.
+fn doubted(index: &Index<impl Storage>, session: SessionNo, view: &View) -> Vec<Option<Freshness>> {
+    let awaited = index.awaited(session).unwrap();
+    let (rows, marks) = (shown(index, session), marked(index, session));
+    assert_eq!(rows.len(), view.lines.len());
+    let count = |((row, mark), line): ((&Row, Option<Freshness>), &Line)| {
+        let before = mark.filter(|mark| {
+            matches!(mark, Freshness::Stale(Cause::Refuted | Cause::Volatile))
+                && row.source_id.is_some_and(|source| awaited.contains(&source))
+        });
+        before.or(Some(line.freshness))
+    };
+    rows.iter().zip(marks).zip(&view.lines).map(count).collect()
+}
+
+fn shown(index: &Index<impl Storage>, session: SessionNo) -> Vec<Row> {
+    let rows = index.rows(session).unwrap();
+    rows.into_iter().filter(|row| row.role != Role::Input).collect()
+}
+
 fn judge_session(index: &Index<Memory>, oracle: &Oracle, world: &World, no: u32, policy: &Policy) {
     let (session, rows) = (SessionNo(no), &oracle.sessions[&no].rows);
+    let doubted = oracle.sessions[&no].doubted;
     let view = index.view(session, Listed::AllUpTo(1000), None).unwrap().expect("the session is held");
     let stored = index.rows(session).unwrap();
     let numbers: Vec<u32> = stored.iter().map(|row| row.no.0).collect();
     assert_eq!(numbers, rows.keys().copied().collect::<Vec<_>>(), "rows of session {no}");
     for (line, (row_no, held)) in view.lines.iter().zip(rows) {
-        assert_eq!((&line.id, line.role, line.critical), (&held.id, held.role, held.critical));
-        let said = oracle.said(held, world);
+        let critical = held.critical || doubted;
+        assert_eq!((&line.id, line.role, line.critical), (&held.id, held.role, critical));
+        let said = oracle.said(no, held, world);
         assert_eq!(line.freshness, said, "session {no}, row {row_no}: {held:?}");
         assert!(line.freshness != Freshness::Fresh || held.truth(world) == Freshness::Fresh, "a false fresh");
     }
@@ -79,7 +107,7 @@ fn judge_session(index: &Index<Memory>, oracle: &Oracle, world: &World, no: u32,
     let outstanding = rows.values().filter(|row| oracle.is_outstanding(row)).filter_map(|row| row.source_id);
     assert_eq!(awaited, outstanding.collect(), "awaited of session {no}");
     judge_counts(&view, rows.len());
-    if index.suspects(session) == 0 {
+    if index.suspects(session) == 0 && !doubted {
         judge_summary(&index.summary(session).unwrap(), &view);
     }
     judge_facts(&view, oracle, world, no);
@@ -138,7 +166,7 @@ fn judge_facts(view: &View, oracle: &Oracle, world: &World, no: u32) {
         let statement = &fact.statement;
         let line = view.facts.iter().find(|line| line.statement == *statement).expect("every fact is judged");
         let under = oracle.rows_under(no, fact, world);
-        let fresh = |rows: &[&Held]| rows.iter().all(|row| oracle.said(row, world) == Freshness::Fresh);
+        let fresh = |rows: &[&Held]| rows.iter().all(|row| oracle.said(no, row, world) == Freshness::Fresh);
         let same = |row: &&Held| under.iter().any(|held| held.place() == row.place() || held.id == row.id);
         let touched: Vec<&Held> = oracle.sessions[&no].rows.values().filter(same).collect();
         assert!(!line.fresh || fresh(&under), "session {no} carries on {fact:?}, resting on {under:?}");
@@ -159,7 +187,7 @@ fn judge_decision(view: &View, policy: &Policy) {
     };
     let doubtful: Vec<&Line> = view.lines.iter().filter(|line| line.freshness != Freshness::Fresh).collect();
     let mut critical: Vec<&Line> = doubtful.iter().copied().filter(|line| line.critical).collect();
-    critical.sort_by_key(|line| (rank(line), line.role != Role::Result, line.id.clone()));
+    critical.sort_by_key(|line| (rank(line), line.role == Role::Invariant, line.id.clone()));
     let (transition, code) = expected(view, critical.first().copied(), policy);
     assert_eq!((decision.transition, decision.reason.code), (transition, code));
     assert_eq!(decision.stale, doubtful.iter().map(|line| line.id.clone()).collect::<Vec<_>>());

@@ -110,6 +110,9 @@ impl Simulation {
                 37 => self.restart(),
                 _ => self.barrier(),
             }
+            if self.rng.u16(..300) == 0 {
+                self.doubt();
+            }
             if self.rng.u8(..4) == 0 {
                 self.barrier();
                 judge(&self.index, &self.oracle, &self.world, &self.policy);
@@ -303,6 +306,12 @@ impl Simulation {
             }
         }
         assert_eq!(hit.map(|hit| hit.ids).unwrap_or_default(), ids, "refuted {}", target.display());
+    }
+
+    /// Records are lost that may have said otherwise of any session that there is.
+    fn doubt(&mut self) {
+        self.index.doubt_all().unwrap();
+        self.oracle.sessions.values_mut().for_each(|session| session.doubted = true);
     }
 
     /// The process ends between two steps and another one opens what it left.

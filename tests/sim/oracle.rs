@@ -88,6 +88,8 @@ impl Held {
 pub(crate) struct Session {
     pub(crate) rows: BTreeMap<u32, Held>,
     pub(crate) facts: Vec<Fact>,
+    /// Until it starts over.
+    pub(crate) doubted: bool,
 }
 
 /// Everything that all sessions saw, and the looks that are outstanding.
@@ -147,8 +149,11 @@ impl Oracle {
     }
 
     /// What a view must say of a row.
-    pub(crate) fn said(&self, row: &Held, world: &World) -> Freshness {
+    pub(crate) fn said(&self, session: u32, row: &Held, world: &World) -> Freshness {
         let certain = matches!(row.source, Source::Volatile { .. }) || row.refuted;
+        if self.sessions[&session].doubted && !certain {
+            return Freshness::Unknown(Doubt::Gap);
+        }
         if self.is_outstanding(row) && !certain {
             return Freshness::Unknown(Doubt::Unsettled);
         }

@@ -13,7 +13,7 @@ mod stage;
 use crate::adversary::process::Operator;
 use crate::adversary::{head, layout};
 use crate::cli::serve::Serving;
-use crate::harness::{Place, ask, wait_until};
+use crate::harness::{Place, ask, say, wait_until};
 use agent::{Agent, Asker, check_exactly};
 use fastrand::Rng;
 use gauge::Gauge;
@@ -161,7 +161,7 @@ fn end(
         number(&counts.checkouts), names.len(), health["gaps"], health["missed_events"],
     )
     .expect("text");
-    tell(&said);
+    say(&said);
     // Sled's cache may still be filling; beyond that a twentieth more in half of a life under the same load is a leak.
     let (middle, late) = (measured[0].anonymous_kib, measured[1].anonymous_kib);
     let filling = CACHE_KIB.saturating_sub(middle.saturating_sub(empty.anonymous_kib));
@@ -180,9 +180,4 @@ fn end(
     let log = place.home.join("state/decisions.jsonl");
     let verdict = verify_files(&log, &[], &stage.receipts()).expect("a log");
     assert!(matches!(verdict.outcome, Outcome::Verified { .. }), "{verdict:?}");
-}
-
-#[expect(clippy::print_stderr, reason = "the numbers are what it is for")]
-fn tell(text: &str) {
-    eprintln!("{text}");
 }

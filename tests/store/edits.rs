@@ -1,6 +1,6 @@
 //! Random edits of a decision log of several files: with a receipt of its last line every one of them is found.
 
-use super::say;
+use crate::harness::say;
 use staled::store::decision_log::{DecisionLog, Outcome, Receipt, verify_files};
 use std::fs;
 use std::ops::Range;

@@ -2,11 +2,14 @@
 //!
 //! The number of trials is `STALED_TRIALS`, 500 unless it says otherwise.
 
-use super::{open, say};
+use super::open;
+use crate::harness::say;
 use crate::harness::{Daemon, Place, file};
 use serde_json::json;
 use staled::index::Index;
-use staled::index::storage::{Storage, Table};
+use staled::index::row::SessionNo;
+use staled::index::storage::{Storage, StorageError, Table};
+use staled::store::sled_index::SledIndex;
 use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -168,6 +171,16 @@ fn a_damaged_index_is_found_and_made_again_or_is_harmless() {
     assert!(set_aside > 0 || trials < 20, "no damage was ever found: seed {seed}");
 }
 
+type Held = Index<SledIndex>;
+
+/// A value that is gone or is none, and who reads it.
+const READERS: &[(Table, &[u8], Option<&[u8]>, fn(&Held, SessionNo) -> StorageError)] = &[
+    (Table::Heads, &[0; 4], None, |index, session| index.head(session).unwrap_err()),
+    (Table::Heads, &[0; 4], Some(b"?"), |index, session| index.head(session).unwrap_err()),
+    (Table::Sources, &[0; 8], Some(b"?"), |index, _| index.held_after(None, 100).unwrap_err()),
+    (Table::Sources, b"?", Some(b"?"), |index, _| index.held_after(None, 100).unwrap_err()),
+];
+
 /// Whoever asked is refused, and the engine, which asks for a failure after each turn, makes the index again.
 #[test]
 fn what_does_not_add_up_is_a_failure_of_the_store_whoever_reads_it() {
@@ -176,19 +189,18 @@ fn what_does_not_add_up_is_a_failure_of_the_store_whoever_reads_it() {
     fill(&place, &daemon);
     daemon.stop();
     let state = place.home.join("state");
-    for (trial, bytes) in [None, Some(&b"?"[..])].into_iter().enumerate() {
+    for (trial, (table, key, bytes, read)) in READERS.iter().enumerate() {
         let mut opened = open(&state, trial);
         let session = opened.index.sessions().unwrap()[0];
-        let key = session.0.to_be_bytes();
         let storage = opened.index.storage_mut();
         match bytes {
-            None => storage.remove(Table::Heads, &key).unwrap(),
-            Some(bytes) => storage.put(Table::Heads, &key, bytes).unwrap(),
+            None => storage.remove(*table, key).unwrap(),
+            Some(bytes) => storage.put(*table, key, bytes).unwrap(),
         }
         assert!(opened.index.storage().failure().is_none());
-        let error = opened.index.head(session).unwrap_err().to_string();
+        let error = read(&opened.index, session).to_string();
         let failure = opened.index.storage().failure().map(ToString::to_string);
-        assert_eq!(failure.as_ref(), Some(&error), "{bytes:?}");
+        assert_eq!(failure.as_ref(), Some(&error), "{table:?} {key:?} {bytes:?}");
         let again = opened.index.sessions().unwrap_err().to_string();
         assert_eq!(again, error, "nothing is read from it any more");
         drop(opened);

@@ -11,7 +11,9 @@ mod journal_damage;
 mod lost;
 mod recovery;
 mod syncer;
+mod words;
 
+use crate::harness::skipped;
 use staled::store::{self, Opening};
 use staled::world::dart::Died;
 use std::path::{Path, PathBuf};
@@ -31,7 +33,7 @@ impl SmallDisk {
             .output();
         let mounted = mount.is_ok_and(|output| output.status.success());
         if !mounted {
-            say("skipped: a small tmpfs cannot be mounted here, so no disk gets full");
+            skipped("a small tmpfs cannot be mounted here, so no disk gets full");
             return None;
         }
         Some(Self { folder })
@@ -57,11 +59,6 @@ impl Drop for SmallDisk {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(self.folder.path()).status();
     }
-}
-
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn say(text: &str) {
-    eprintln!("{text}");
 }
 
 /// The names in a folder, sorted.

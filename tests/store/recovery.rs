@@ -1,7 +1,7 @@
 //! A store that fails under a running daemon: nothing is answered from it, and it comes back by itself.
 
 use crate::cli::serve::Serving;
-use crate::harness::{self, Daemon, Place, file, wait_until};
+use crate::harness::{self, Daemon, Place, file, skipped, wait_until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use staled::client::{Client, ClientError};
@@ -23,7 +23,7 @@ impl<'place> FullDisk<'place> {
             .arg(place.home.join("state"))
             .status();
         if !mounted.is_ok_and(|status| status.success()) {
-            super::say("skipped: a small tmpfs cannot be mounted here, so no disk gets full");
+            skipped("a small tmpfs cannot be mounted here, so no disk gets full");
             return None;
         }
         Some(Self(place))
@@ -144,7 +144,7 @@ impl Closed {
     fn mount(folder: PathBuf) -> Option<Self> {
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "ro", "tmpfs"]).arg(&folder).status();
         if !mounted.is_ok_and(|status| status.success()) {
-            super::say("skipped: nothing can be mounted here, so no disk is closed");
+            skipped("nothing can be mounted here, so no disk is closed");
             return None;
         }
         Some(Self(folder))
@@ -155,6 +155,20 @@ impl Drop for Closed {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
+}
+
+#[test]
+fn an_index_is_set_aside_though_what_was_before_it_cannot_be_removed() {
+    let place = Place::new();
+    let state = place.home.join("state");
+    for name in ["index.aside-0", "index.aside-1", "index.aside-2"] {
+        std::fs::create_dir_all(state.join(name)).unwrap();
+    }
+    std::fs::write(state.join("index"), "no folder at all").unwrap();
+    let Some(_closed) = Closed::mount(state.join("index.aside-0")) else { return };
+    let healed = super::open(&state, 3).healed;
+    assert!(healed.iter().any(|healed| healed.contains("was set aside as")), "{healed:?}");
+    assert!(state.join("index.aside-0").exists() && state.join("index.aside-trial-3").exists());
 }
 
 /// A systemd that counts how often its watchdog was fed.

@@ -1,6 +1,6 @@
 //! Group commit.
 
-use staled::store::syncer::{Synced, Syncer, WAITING_MAX, Watched};
+use staled::store::syncer::{Done, Synced, Syncer, WAITING_MAX, Watched};
 use staled::world::dart::Died;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -20,9 +20,13 @@ fn ask(file: &Watched, to: &Sender<Synced>) {
 
 /// Keeps the syncer's thread busy in an answer, until told to go on.
 fn hold(file: &Watched) -> Sender<()> {
+    held(|done| file.sync_soon(done))
+}
+
+fn held(sync: impl FnOnce(Done)) -> Sender<()> {
     let (holding, held) = channel();
     let (go_on, wait): (_, Receiver<()>) = channel();
-    file.sync_soon(Box::new(move |synced| {
+    sync(Box::new(move |synced| {
         synced.unwrap();
         holding.send(()).unwrap();
         let _ = wait.recv();
@@ -192,6 +196,20 @@ fn one_request_over_the_bound_is_refused_at_once() {
     assert!(file.failed().is_none(), "busy is not broken");
     go_on.send(()).unwrap();
     wait_until(|| served.load(Ordering::Relaxed) == WAITING_MAX);
+}
+
+/// Or the next opening would carry a whole segment over, for a disk that never failed.
+#[test]
+fn one_request_over_the_bound_leaves_no_mark_of_a_failed_sync() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = super::open(folder.path(), 0).ledger;
+    let go_on = held(|done| ledger.sync(done));
+    (0..WAITING_MAX).for_each(|_| ledger.sync(Box::new(drop)));
+    let (to, answers) = channel();
+    ledger.sync(Box::new(move |synced| to.send(synced).unwrap()));
+    assert_eq!(answers.try_recv().unwrap().unwrap_err().kind(), ErrorKind::ResourceBusy);
+    assert!(!folder.path().join("journal/sync-failed").exists(), "busy is not broken");
+    go_on.send(()).unwrap();
 }
 
 #[test]

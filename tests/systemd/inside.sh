@@ -1,30 +1,10 @@
-# Runs as root below a systemd of its own. Says one line for each thing that was seen: "ok NAME" or "not ok NAME: why".
-# It ends with 0 only when every one was ok.
-set -u
-bad=0
-PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin
+# The template, as root below a systemd of its own; common.sh stands before it.
 unit=staled@dev.service
 socket=/run/staled/dev/staled.sock
 
-see() { # NAME WANTED FOUND
-  if [ "$2" = "$3" ]; then echo "ok $1"; else bad=1; echo "not ok $1: wanted '$2', found '$3'"; fi
-}
-until_so() { # NAME COMMAND...
-  local name=$1 tries=0; shift
-  until "$@" >/dev/null 2>&1; do
-    tries=$((tries + 1)); [ $tries -lt 300 ] || { bad=1; echo "not ok $name: in vain: $*"; return 1; }
-    sleep 0.1
-  done
-  echo "ok $name"
-}
-as_dev() { setpriv --reuid=4242 --regid=4242 --clear-groups env -i HOME=/home/dev PATH=$PATH STALED_SOCKET=$socket "$@"; }
-asked() { as_dev staled status --json; }
-health() { asked | grep -o "\"$1\":\"[^\"]*\""; }
+as_dev() { clean_as 4242 HOME=/home/dev STALED_SOCKET=$socket "$@"; }
 shown() { systemctl show -P "$1" $unit; }
-pid() { shown MainPID; }
-says() { case $(shown StatusText) in *"$1"*) ;; *) return 1;; esac; }
 told_the_journal() { journalctl -q --no-pager -o cat -u $unit -t staled "$@" | grep -q .; }
-another_pid() { [ "$(pid)" != "$1" ] && [ "$(pid)" != 0 ]; }
 
 # The units, as the program installs them.
 see installed 0 "$(staled install systemd --system >/dev/null 2>&1; echo $?)"
@@ -55,19 +35,15 @@ see runs-as dev "$(stat -c %U /proc/$(pid))"
 see state "700 dev" "$(stat -c '%a %U' /var/lib/staled/dev)"
 see log-of-the-user 0 "$(as_dev test -s /var/lib/staled/dev/decisions.jsonl; echo $?)"
 until_so journal-has-the-log-in-fields told_the_journal _UID=4242 STALED_CONFINED=enforced
-see nobody-else-gets-in 2 "$(setpriv --reuid=4243 --regid=4243 --clear-groups env -i PATH=$PATH STALED_SOCKET=$socket staled status >/dev/null 2>&1; echo $?)"
+see nobody-else-gets-in 2 "$(asked_by_another)"
 
 # It sees what the user sees: below the home, below /tmp, and changes there.
-decided() { as_dev staled decide "$1" >/dev/null; echo $?; }
 for place in /home/dev/project /tmp/project; do
   session=$(echo $place | tr / -); session=s$session
-  as_dev mkdir -p $place; as_dev sh -c "echo one > $place/file"
-  digest=sha256:$(sha256sum < $place/file | cut -d' ' -f1)
-  result="{\"id\":\"r\",\"source\":{\"kind\":\"file\",\"path\":\"file\"},\"digest\":\"$digest\"}"
-  echo "{\"session\":\"$session\",\"root\":\"$place\",\"results\":[$result]}" > /tmp/context.json
-  as_dev staled register /tmp/context.json >/dev/null
+  as_dev mkdir -p $place; written $place one
+  registered $session $place
   before=$(decided $session)
-  as_dev sh -c "echo two > $place/file"
+  written $place two
   see "sees-what-changes-in-$place" "0 11" "$before $(decided $session)"
 done
 

@@ -6,14 +6,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+fn command(place: &Place, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_staled"));
+    command.env_clear().env("HOME", &place.home).args(["install", "systemd"]).args(args);
+    command
+}
+
 fn install(place: &Place, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_staled"))
-        .env_clear()
-        .env("HOME", &place.home)
-        .args(["install", "systemd"])
-        .args(args)
-        .output()
-        .expect("it runs")
+    command(place, args).output().expect("it runs")
 }
 
 fn said(output: &Output) -> String {
@@ -75,6 +75,17 @@ fn namespaces_bring_the_drop_in_and_the_folder_that_it_names() {
     assert_eq!(read(&units(&place).join(drop_in)), text(drop_in));
     let state = std::fs::metadata(place.home.join(".local/state/staled")).expect("it is made");
     assert_eq!(state.permissions().mode() & 0o777, 0o700);
+}
+
+#[test]
+fn namespaces_without_a_home_are_refused_and_nothing_is_written() {
+    let place = Place::new();
+    let config = place.root.join("config");
+    let mut install = command(&place, &["--namespaces"]);
+    let run = install.env_remove("HOME").env("XDG_CONFIG_HOME", &config).output().expect("it runs");
+    let why = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.code() == Some(2) && why.contains("set HOME"), "{run:?}");
+    assert!(!config.exists(), "a unit that could not start");
 }
 
 #[test]

@@ -19,7 +19,3 @@ fn is_there(program: &str) -> bool {
     std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
         .any(|folder| folder.join(program).is_file())
 }
-
-fn skipped(why: &str) {
-    let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("skipped: {why}\n"));
-}

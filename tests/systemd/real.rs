@@ -1,13 +1,15 @@
 //! The template under a real systemd, PID 1 of its own namespaces on an overlay of this machine, and the user unit under
 //! a real user manager in there: nothing of it stays.
 
-use super::{is_there, skipped};
+use super::is_there;
+use crate::harness::skipped;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
+const COMMON: &str = include_str!("common.sh");
 const INSIDE: &str = include_str!("inside.sh");
 const USER: &str = include_str!("user.sh");
 const USERS: &str = "dev:x:4242:4242::/home/dev:/bin/bash\nother:x:4243:4243::/:/bin/sh\n";
@@ -50,6 +52,7 @@ fn boot() -> Option<PathBuf> {
         (Path::new("/lib/systemd/systemd").is_file(), "there is no systemd"),
         (is_there("systemd-analyze"), "there is no systemd-analyze"),
         (is_there("unshare") && is_there("setpriv"), "util-linux is not whole"),
+        (is_there("ip"), "there is no ip"),
     ];
     match lacks.iter().find(|(there, _)| !there) {
         Some((_, why)) => {
@@ -81,7 +84,7 @@ fn is_seen(scenario: &str, wanted: usize) {
         std::fs::set_permissions(&path, Permissions::from_mode(mode)).expect("ours");
     };
     write("prepare", &prepare(), 0o755);
-    write("inside.sh", scenario, 0o755);
+    write("inside.sh", &format!("{COMMON}\n{scenario}"), 0o755);
     write("ci.service", CI_SERVICE, 0o644);
     // Whatever hangs in there is killed with it, for its namespaces end.
     let output = Command::new("timeout")

@@ -1,7 +1,8 @@
 //! The traps of systemd that cost wrong answers or no answers, each looked for in the units as they are written.
 
-use super::{folder, is_there, skipped, text};
+use super::{folder, is_there, text};
 use crate::harness::Place;
+use crate::harness::skipped;
 use std::process::Command;
 
 const SERVICES: [&str; 2] = ["staled.service", "staled@.service"];

@@ -5,16 +5,12 @@
 //! our own; the truth says of each later commit whether the lines that were read are still there. The daemon must agree
 //! with a naive judge of the bytes: as events arrive, after a restart, and when the bytes are put back.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a helper of a test may fail, and say that it was skipped"
-)]
+#![expect(clippy::unwrap_used, reason = "a helper of a test may fail as the test does")]
 
 use super::FOLDER;
 use super::made::{self, write};
 use super::oracle::{self, Disk, Must};
-use crate::harness::{Daemon, Place, ask};
+use crate::harness::{Daemon, Place, ask, say, skipped};
 use serde_json::{Value, json};
 use staled::agent;
 use staled::agent::transcript::Range;
@@ -37,8 +33,7 @@ struct Tally {
 fn every_session_is_judged_as_its_later_commits_judge_it() {
     let folder = Path::new(FOLDER);
     if !folder.is_dir() {
-        println!("skipped: {FOLDER} is missing");
-        return;
+        return skipped(&format!("{FOLDER} is missing"));
     }
     let truth: Value = serde_json::from_slice(&std::fs::read(folder.join("truth.json")).unwrap()).unwrap();
     let sessions = truth.as_array().unwrap().iter().filter(|truth| truth["agent"] == "claude-code");
@@ -49,17 +44,17 @@ fn every_session_is_judged_as_its_later_commits_judge_it() {
         let mut own = Tally::default();
         truth["Ys"].as_array().unwrap().iter().for_each(|later| session.check(later, &mut own));
         let Tally { changed, still_read, .. } = own;
-        println!(
+        say(&format!(
             "{}: {still_read} of {changed} changed files still show the lines that were read",
             session.name
-        );
+        ));
         all.commits += own.commits;
         all.stale_files += own.stale_files;
         all.changed += changed;
         all.still_read += still_read;
         number += 1;
     }
-    println!("{number} sessions: {all:?}");
+    say(&format!("{number} sessions: {all:?}"));
     // Of 191 such files of 99 sessions a third still showed them; of these ten sessions none does.
     assert_eq!((number, all.commits, all.changed, all.still_read), (10, 47, 25, 0));
 }

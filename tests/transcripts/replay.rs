@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test may fail as the test does")]
 
 use super::FOLDER;
+use crate::harness::skipped;
 use serde_json::Value;
 use staled::agent::{
     self,
@@ -165,10 +166,7 @@ fn folder() -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-    {
-        eprintln!("skipped: there is no {FOLDER}");
-    }
+    skipped(&format!("there is no {FOLDER}"));
     None
 }
 

@@ -1,7 +1,7 @@
 //! What the daemon says of itself, and whether what answers is the daemon at all.
 
 use super::{Finding, Places};
-use crate::cli::words::{list, number, text};
+use crate::cli::words::{list, number, quoted, text};
 use crate::client::{Client, ClientError};
 use crate::protocol::path::WirePath;
 use crate::protocol::request::{List, Status};
@@ -94,7 +94,7 @@ fn folder(places: &Places) -> Finding {
         Ok(found) if found.mode() & (if found.uid() == own { 0o077 } else { 0o022 }) != 0 => Finding::wrong(
             NAME,
             format!("others may enter {} (mode {:o})", folder.display(), found.mode() & 0o7777),
-            format!("chmod 700 {}", folder.display()),
+            format!("chmod 700 {}", quoted(folder)),
         ),
         Ok(found) => {
             let (uid, mode) = (found.uid(), found.mode() & 0o7777);

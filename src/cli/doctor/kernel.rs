@@ -19,7 +19,7 @@ pub(super) fn check(places: &Places, asked: &Asked) -> Vec<Finding> {
     vec![
         version(places),
         limit(places, "max_user_watches", |limit| watches(limit, asked.number("watches"))),
-        limit(places, "max_user_instances", |limit| instances(limit, instances_in_use(&places.proc))),
+        limit(places, "max_user_instances", |limit| instances(limit, instances_in_use(places, asked))),
         limit(places, "max_queued_events", queue),
         open_files(places, asked),
     ]
@@ -92,17 +92,25 @@ fn raise(name: &str, to: u64) -> String {
     format!("`sysctl -w fs.inotify.{name}={to}`, and the line `fs.inotify.{name} = {to}` in {SYSCTL_FILE}")
 }
 
-/// Instances of our user as far as we may see them: a process that cannot be looked into is not counted.
-fn instances_in_use(proc: &Path) -> u64 {
-    let processes = std::fs::read_dir(proc).into_iter().flatten().flatten();
-    let numbered = processes.filter(|entry| {
-        entry.file_name().to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
-    });
-    let files =
-        numbered.flat_map(|process| std::fs::read_dir(process.path().join("fd")).into_iter().flatten());
+/// Instances of the daemon's user, for whom the limit is, as far as we may see them: a process that cannot be looked
+/// into is not counted.
+fn instances_in_use(places: &Places, asked: &Asked) -> u64 {
+    let daemon = asked.number("pid").and_then(|pid| owner(&places.proc.join(pid.to_string())));
+    let user = daemon.unwrap_or_else(|| rustix::process::geteuid().as_raw());
+    let processes = std::fs::read_dir(&places.proc).into_iter().flatten().flatten().map(|entry| entry.path());
+    let files = processes
+        .filter(|process| owner(process) == Some(user))
+        .flat_map(|process| std::fs::read_dir(process.join("fd")).into_iter().flatten());
     let is_instance =
         |path: &Path| std::fs::read_link(path).is_ok_and(|target| target.as_os_str() == "anon_inode:inotify");
     files.flatten().filter(|file| is_instance(&file.path())).count() as u64
+}
+
+/// The user against whom an instance that a process makes is counted: the effective one. None where this is no process.
+fn owner(process: &Path) -> Option<u32> {
+    process.file_name()?.to_str()?.parse::<u32>().ok()?;
+    let status = std::fs::read_to_string(process.join("status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// Of the daemon where there is one, and else of ourselves, as a daemon started here would have it.

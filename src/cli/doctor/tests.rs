@@ -1,7 +1,7 @@
 //! Each check where all is well, and where what it looks at was made bad.
 
 use super::answers::Asked;
-use super::{Finding, Places, examine, folders, to_json};
+use super::{Finding, Places, examine, folders, state, to_json};
 use crate::client::ClientError;
 use crate::daemon::Folders;
 use serde_json::{Value, json};
@@ -72,6 +72,12 @@ impl Machine {
 
     fn inotify(&self, name: &str, limit: u64) {
         self.write(&format!("proc/sys/fs/inotify/{name}"), &format!("{limit}\n"));
+    }
+
+    /// A process that acts as this user.
+    fn runs(&self, pid: u32, uid: u32) {
+        self.write(&format!("proc/{pid}/status"), &format!("Name:\tx\nUid:\t9\t{uid}\t9\t9\nGid:\t1\n"));
+        fs::create_dir_all(self.base.join(format!("proc/{pid}/fd"))).unwrap();
     }
 
     fn open_to(&self, path: &str, mode: u32) {
@@ -164,7 +170,13 @@ fn what_the_kernel_allows_is_compared_with_what_is_needed() {
 fn instances_of_inotify_that_are_in_use_are_counted() {
     let machine = Machine::new();
     machine.inotify("max_user_instances", 10);
-    fs::create_dir_all(machine.base.join("proc/12/fd")).unwrap();
+    machine.runs(7, 4_242);
+    machine.runs(12, 4_242);
+    // As many of another user, which is what root sees.
+    machine.runs(13, 4_243);
+    for fd in 0..7 {
+        symlink("anon_inode:inotify", machine.base.join(format!("proc/13/fd/{fd}"))).unwrap();
+    }
     for fd in 0..7 {
         symlink("anon_inode:inotify", machine.base.join(format!("proc/12/fd/{fd}"))).unwrap();
     }
@@ -173,6 +185,15 @@ fn instances_of_inotify_that_are_in_use_are_counted() {
     assert!(machine.findings().iter().all(Finding::is_well), "the next one is at the bound");
     symlink("anon_inode:inotify", machine.base.join("proc/12/fd/7")).unwrap();
     machine.says("max_user_instances", "at least 8 of 10", "`sysctl -w fs.inotify.max_user_instances=128`");
+    fs::remove_file(machine.base.join("proc/7/status")).unwrap();
+    assert_eq!(
+        machine.found("max_user_instances"),
+        "at least 0 of 10 are in use",
+        "without a daemon our own"
+    );
+    machine.runs(14, rustix::process::geteuid().as_raw());
+    symlink("anon_inode:inotify", machine.base.join("proc/14/fd/0")).unwrap();
+    assert_eq!(machine.found("max_user_instances"), "at least 1 of 10 are in use");
 }
 
 #[test]
@@ -238,7 +259,7 @@ fn how_far_the_daemon_is_confined_is_its_own_word() {
 fn the_socket_is_behind_a_folder_of_ours_and_the_one_who_answers_is_of_our_version() {
     let mut machine = Machine::new();
     machine.open_to("run", 0o710);
-    machine.says("socket folder", "mode 710", &format!("chmod 700 {}", machine.path("run")));
+    machine.says("socket folder", "mode 710", &format!("chmod 700 '{}'", machine.path("run")));
     machine.open_to("run", 0o700);
     machine.asked.hello = Ok(json!({ "name": "staled", "version": "0.0.1" }));
     machine.says("daemon", "staled 0.0.1 answers", "`staled stop`");
@@ -270,14 +291,54 @@ fn a_log_that_ends_inside_a_line_and_what_was_set_aside_are_said() {
     machine.says("decision log", "ends inside a line", "`staled log verify`");
     machine.write("state/decisions.jsonl", "");
     assert!(machine.findings().iter().all(Finding::is_well), "an empty one is whole");
-    machine.write("state/index.aside-2026/db", "123");
-    machine.says("leftovers", "3 B", &format!("`rm -r '{}'`", machine.path("state/index.aside-2026")));
-    fs::remove_dir_all(machine.base.join("state/index.aside-2026")).unwrap();
+    machine.write("state/index.aside-2026-2/db", "123");
+    assert!(machine.findings().iter().all(Finding::is_well), "the daemon sees to that one");
+    let said = machine.found("leftovers");
+    assert!(said.contains("index.aside-2026-2 was set aside, 3 B; another was made"), "{said}");
     machine.write("state/journal/0001.torn-5", "12345");
-    machine.says("leftovers", "0001.torn-5 was set aside, 5 B", "rm -r");
+    let remedy = format!("`rm -r '{}'`", machine.path("state/journal/0001.torn-5"));
+    machine.says("leftovers", "0001.torn-5 was set aside, 5 B", &remedy);
     fs::remove_file(machine.base.join("state/journal/0001.torn-5")).unwrap();
     machine.write("state/journal/0001.seg.damaged", "1");
     machine.says("leftovers", "0001.seg.damaged was set aside, 1 B", "rm -r");
+}
+
+#[test]
+fn what_an_import_left_is_said_with_the_way_on() {
+    let machine = Machine::new();
+    machine.write("state/journal.new/0001.seg", "123");
+    machine.says(
+        "leftovers",
+        "journal.new was left by an import that did not end, 3 B",
+        "import-state` once more",
+    );
+    fs::remove_dir_all(machine.base.join("state/journal.new")).unwrap();
+    machine.write("state/journal.old-2/0001.seg", "12");
+    machine.says("leftovers", "journal.old-2 gave way to an import, and has no sessions, 2 B", "`rm -r ");
+    fs::remove_dir_all(machine.base.join("state/journal")).unwrap();
+    machine.says(
+        "leftovers",
+        "journal.old-2 gave way to an import that did not end",
+        "that one had no sessions",
+    );
+}
+
+#[test]
+fn a_line_that_is_on_its_way_is_waited_for_and_one_that_never_comes_is_not() {
+    let machine = Machine::new();
+    machine.write("state/decisions.jsonl", "{}\n{\"half\":");
+    let path = machine.base.join("state/decisions.jsonl");
+    let mut pauses = 0;
+    let end = state::end_of(&path, || {
+        pauses += 1;
+        machine.write(
+            "state/decisions.jsonl",
+            ["{}\n{\"half\": 1", "{}\n{\"half\": 1}\n"][usize::from(pauses > 1)],
+        );
+    });
+    assert_eq!((end.unwrap(), pauses), ((15, true), 2));
+    machine.write("state/decisions.jsonl", "{}\n{");
+    assert_eq!(state::end_of(&path, || ()).unwrap(), (4, false));
 }
 
 #[test]

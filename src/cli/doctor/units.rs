@@ -1,6 +1,8 @@
 //! Which units of systemd start us, by the files that are there. None is well: a daemon needs no systemd.
 
 use super::{Finding, Places};
+use crate::cli::words::quoted;
+use crate::config::config_home;
 use std::path::{Path, PathBuf};
 
 /// Where systemd looks for units of the machine and of a user.
@@ -14,9 +16,7 @@ const FOLDERS: [&str; 6] = [
 ];
 
 pub(super) fn usual() -> Vec<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let config = variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|home| home.join(".config")));
-    let own = config.map(|folder| folder.join("systemd/user"));
+    let own = config_home().map(|folder| folder.join("systemd/user"));
     own.into_iter().chain(FOLDERS.map(PathBuf::from)).collect()
 }
 
@@ -35,7 +35,7 @@ pub(super) fn check(places: &Places) -> Vec<Finding> {
             Err(error) => Finding::wrong(
                 NAME,
                 format!("{} cannot be read: {error}", unit.display()),
-                format!("`rm {}`, or install it anew", unit.display()),
+                format!("`rm {}`, or install it anew", quoted(unit)),
             ),
         })
         .collect()

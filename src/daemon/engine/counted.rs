@@ -21,7 +21,7 @@ pub(in crate::daemon) struct Counted {
 impl Engine {
     pub(in crate::daemon) fn counted(&self) -> Result<Counted, StorageError> {
         Ok(Counted {
-            sessions: self.index.sessions()?.len(),
+            sessions: self.index.told_sessions(),
             sources: self.index.sources_len(),
             suspects: self.index.pending_len(),
             watches: self.world.watches_len(),

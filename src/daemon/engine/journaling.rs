@@ -81,7 +81,7 @@ impl Engine {
 
     /// A journal that failed is begun anew before anything is taken or decided. What it holds and was never synced goes
     /// over into the new segment; the world is looked at again, for nobody knows what else that disk forgot.
-    pub(super) fn trust_journal(&mut self) -> Result<(), StorageError> {
+    pub(in crate::daemon) fn trust_journal(&mut self) -> Result<(), StorageError> {
         let Some(why) = self.ledger.failed() else { return Ok(()) };
         let now = Instant::now();
         if self.anew_at.is_some_and(|at| now < at) {

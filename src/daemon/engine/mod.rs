@@ -9,10 +9,13 @@ mod counted;
 mod journaling;
 pub(super) mod keeping;
 mod pushing;
+mod remembering;
 mod scrubbing;
 mod span;
 mod vigil;
 mod waiting;
+
+pub(super) use remembering::no_evidence;
 
 use super::clock;
 use super::deaths::Deaths;
@@ -31,8 +34,10 @@ use crate::session::SessionId;
 use crate::store::Ledger;
 use crate::store::record::settled;
 use crate::store::sled_index::SledIndex;
+use crate::world::dart::fault;
 use crate::world::{Batch, World};
 pub(super) use counted::Counted;
+use remembering::Remembering;
 use scrubbing::Scrub;
 use span::traced;
 use std::collections::{HashMap, HashSet};
@@ -73,6 +78,7 @@ pub(super) struct Engine {
     retry_after: Duration,
     retry_at: Option<Instant>,
     scrub: Scrub,
+    remembering: Remembering,
     stopping: bool,
     /// Why the index may not be read any more.
     failed: Option<StorageError>,
@@ -160,6 +166,10 @@ impl Engine {
             retry_after: retry,
             retry_at: None,
             scrub: Scrub::new(Duration::from_secs(config.verify.scrub_pass_s)),
+            remembering: Remembering::new(
+                Duration::from_secs(config.memory.session_timeout_hours * 3_600),
+                config.memory.search_cache_bytes,
+            ),
             stopping: false,
             failed: None,
             anew_at: None,
@@ -192,6 +202,7 @@ impl Engine {
     }
 
     fn turn(&mut self) -> Result<(), Failure> {
+        fault("engine");
         let batch = self.world.take();
         // Asked after the taking: who died before a cookie came back has been told of by now.
         if let Some(thread) = self.deaths.first() {
@@ -206,6 +217,7 @@ impl Engine {
         self.release();
         self.expire()?;
         self.tend_journal();
+        self.tend_memory()?;
         Ok(self.tend_trees()?)
     }
 

@@ -47,7 +47,7 @@ impl Scrub {
 impl Engine {
     /// Hands out the next few sources to be looked at.
     pub(super) fn scrub_some(&mut self) -> Result<(), StorageError> {
-        let sources = self.index.scrub_len();
+        let sources = self.index.sources_len();
         self.scrub.at = (sources > 0).then(|| Instant::now() + self.scrub.pause(sources));
         let (held, after) = self.index.held_after(self.scrub.after, self.scrub.share(sources))?;
         if !self.world.scrub(held, self.health.scrub_passes) {

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) struct Waiter {
     need: Need,
-    session: Option<SessionNo>,
+    sessions: Vec<SessionNo>,
     deadline: Instant,
     work: Work,
 }
@@ -39,14 +39,22 @@ impl Engine {
         match &waiter.need {
             Need::Nothing | Need::Barrier | Need::Everything => self.verifying.push(waiter),
             Need::Settled(name) => {
-                let session = self.index.session(name);
-                self.verifying.push(Waiter { session, ..waiter });
-                if let Some(session) = session {
-                    self.look_for(session);
-                    self.hurry(session);
-                }
+                let sessions = self.index.session(name).into_iter().collect();
+                self.settle(waiter, sessions);
+            }
+            Need::AllSettled(names) => {
+                let sessions = names.iter().filter_map(|name| self.index.session(name)).collect();
+                self.settle(waiter, sessions);
             }
         }
+    }
+
+    fn settle(&mut self, waiter: Waiter, sessions: Vec<SessionNo>) {
+        for &session in &sessions {
+            self.look_for(session);
+            self.hurry(session);
+        }
+        self.verifying.push(Waiter { sessions, ..waiter });
     }
 
     /// What can change without a word is looked at for the question.
@@ -84,7 +92,7 @@ impl Engine {
                 work(engine);
             }
         });
-        self.queued.push(Waiter { need: Need::Barrier, session: None, deadline, work });
+        self.queued.push(Waiter { need: Need::Barrier, sessions: Vec::new(), deadline, work });
     }
 
     pub(super) fn drain_inbox(&mut self) {
@@ -98,17 +106,17 @@ impl Engine {
             Message::Stop => self.stopping = true,
             Message::When { need: Need::Nothing, work, .. } => work(self, Sight::Clear),
             Message::When { need: need @ Need::Everything, deadline, work } => {
-                self.verifying.push(Waiter { need, session: None, deadline, work });
+                self.verifying.push(Waiter { need, sessions: Vec::new(), deadline, work });
             }
             Message::Seen { deadline, done } => {
                 let work: Work = Box::new(move |_, sight| {
                     // Whoever asked may have gone away.
                     let _ = done.send(sight);
                 });
-                self.queued.push(Waiter { need: Need::Barrier, session: None, deadline, work });
+                self.queued.push(Waiter { need: Need::Barrier, sessions: Vec::new(), deadline, work });
             }
             Message::When { need, deadline, work } => {
-                self.queued.push(Waiter { need, session: None, deadline, work });
+                self.queued.push(Waiter { need, sessions: Vec::new(), deadline, work });
             }
         }
     }
@@ -144,7 +152,7 @@ impl Engine {
     fn is_ready(&self, waiter: &Waiter) -> bool {
         match waiter.need {
             Need::Everything => self.index.pending_len() == 0,
-            _ => waiter.session.is_none_or(|session| self.index.suspects(session) == 0),
+            _ => waiter.sessions.iter().all(|&session| self.index.suspects(session) == 0),
         }
     }
 
@@ -197,6 +205,13 @@ impl Engine {
         let again = (self.flight.is_none() && !self.queued.is_empty())
             .then(|| Instant::now() + Duration::from_millis(20));
         let compaction = self.ledger.compaction_due();
-        deadlines.chain(cookie).chain(again).chain(self.retry_at).chain(self.scrub.at).chain(compaction).min()
+        deadlines
+            .chain(cookie)
+            .chain(again)
+            .chain(self.retry_at)
+            .chain(self.scrub.at)
+            .chain(compaction)
+            .chain(self.remembering.expiry_at)
+            .min()
     }
 }

@@ -10,6 +10,7 @@ use crate::config::{self, Sync};
 use crate::protocol::time;
 use crate::store::decision_log::{DecisionLog, LogError, Receipt};
 use crate::store::syncer::{Synced, Syncer, Watched};
+use crate::world::dart::fault;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -50,6 +51,7 @@ pub(super) fn event_line(event: &str, fields: &[(&str, &str)]) -> String {
 
 impl Inner {
     pub(super) fn append(&mut self, object: &str) -> Result<Receipt, LogError> {
+        fault("appender");
         let appended = self.mend().and_then(|()| self.log.append(object));
         let appended = match appended {
             Err(error) if error.ends_the_file() => {

@@ -2,7 +2,7 @@
 //!
 //! Promise: after a failure nothing is answered until a line has been written and, where the old file cannot be trusted
 //! any more, been synced in a new one. A sync error is final for its file. That it failed is told while it lasts, and a
-//! `healed` line in the new file says it. A file that is long enough is rotated away. Its head is anchored in the journal.
+//! `healed` line in the new file says it. After a panic nothing is appended, and the process ends. A file that is long enough is rotated away. Its head is anchored in the journal.
 
 mod inner;
 #[cfg(test)]
@@ -15,8 +15,9 @@ use super::synced::{Unsynced, synced};
 use crate::config::{self, Sync};
 use crate::store::decision_log::{DecisionLog, LogError, Receipt};
 use crate::store::syncer::Syncer;
-use crate::world::dart::Died;
+use crate::world::dart::{Dart, Died};
 use inner::{Inner, event_line};
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use trouble::Trouble;
@@ -26,6 +27,29 @@ use trouble::Trouble;
 pub(super) struct Log {
     inner: Arc<Mutex<Inner>>,
     path: PathBuf,
+    died: Died,
+}
+
+/// The log in one hand. Who panics with it in his hand may leave it half changed; he is no thread of its own, but it is
+/// told as the end of one.
+struct Held<'log> {
+    // Let go, and so poisoned, before the end is told.
+    inner: MutexGuard<'log, Inner>,
+    _dart: Dart,
+}
+
+impl Deref for Held<'_> {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.inner
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut Inner {
+        &mut self.inner
+    }
 }
 
 /// A line could not be logged, so nothing may be answered.
@@ -59,7 +83,7 @@ impl Log {
             rotate_after: None,
         };
         inner.apply_mode();
-        let log = Self { inner: Arc::new(Mutex::new(inner)), path };
+        let log = Self { inner: Arc::new(Mutex::new(inner)), path, died: died.clone() };
         if opened.torn_bytes > 0 {
             tracing::warn!(bytes = opened.torn_bytes, "a torn line was cut from the decision log");
             log.say_healed(&format!("{} bytes of a torn line were cut", opened.torn_bytes));
@@ -93,8 +117,19 @@ impl Log {
         (lines, inner.syncer.syncs())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Held<'_> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        Held { inner, _dart: self.died.dart("appender") }
+    }
+
+    /// To write to. Until the process has ended, nothing may follow what a panic broke off.
+    fn whole(&self) -> Result<Held<'_>, LogError> {
+        let held = self.lock();
+        if self.inner.is_poisoned() {
+            let why = "a panic came while it was written to".to_owned();
+            return Err(LogError::Poisoned { path: self.path.clone(), why });
+        }
+        Ok(held)
     }
 
     pub(super) fn configure(&self, options: &config::Log) {
@@ -122,7 +157,10 @@ impl Log {
 
     /// Why nothing can be logged at the moment. Whoever asks has it tried again first.
     pub(super) fn failed(&self) -> Option<String> {
-        self.lock().tried_again()
+        match self.whole() {
+            Ok(mut inner) => inner.tried_again(),
+            Err(error) => Some(format!("nothing is decided: {error}")),
+        }
     }
 
     /// What a sync failed of, once for each failure: the disk that forgot it may have forgotten more.
@@ -134,7 +172,7 @@ impl Log {
 
     /// After somebody renamed the file away. Another file under its name is none of ours, and is set aside.
     pub(super) fn reopen(&self) -> Result<(), LogError> {
-        let mut inner = self.lock();
+        let mut inner = self.whole()?;
         inner.notice();
         if inner.broken.is_some() {
             // The same file under a new handle would look as if it could be synced.
@@ -157,7 +195,7 @@ impl Log {
     /// Writes one line. When this returns the line is where the configured mode wants it.
     pub(super) async fn append(&self, object: &str) -> Result<Receipt, Unlogged> {
         let (receipt, word) = {
-            let mut inner = self.lock();
+            let mut inner = self.whole()?;
             let receipt = inner.append(object)?;
             let word = inner.sync_after_append();
             inner.rotate_if_long();
@@ -181,7 +219,7 @@ impl Log {
 
     /// Writes one line that is no decision, for nobody. It is synced as configured, and not waited for.
     pub(super) fn event(&self, event: &str, fields: &[(&str, &str)]) -> Result<Receipt, LogError> {
-        let mut inner = self.lock();
+        let mut inner = self.whole()?;
         let receipt = inner.append(&event_line(event, fields))?;
         drop(inner.sync_after_append());
         Ok(receipt)

@@ -196,3 +196,24 @@ fn an_event_that_nobody_waits_for_is_synced_all_the_same() {
     log.event("event", &[]).unwrap();
     until("it is synced", || log.counts().1 > 0);
 }
+
+#[test]
+fn after_a_panic_nothing_is_appended_and_it_is_told_as_a_death() {
+    let state = tempfile::tempdir().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let died = Died::new(move |thread| tell.send(thread.to_owned()).unwrap());
+    let log = Log::open(state.path(), &config::Log::default(), &died).unwrap();
+    log.event("first", &[]).unwrap();
+    let theirs = log.clone();
+    let appending = move || {
+        let _held = theirs.lock();
+        panic!("in the middle of it");
+    };
+    std::thread::spawn(appending).join().unwrap_err();
+    assert_eq!(told.try_recv().unwrap(), "appender");
+    let refusal = log.event("second", &[]).unwrap_err().to_string();
+    assert!(refusal.contains("a panic came while it was written to"), "{refusal}");
+    assert_eq!(log.failed(), Some(format!("nothing is decided: {refusal}")));
+    assert!(log.reopen().is_err());
+    assert_eq!(log.last_seq(), 1);
+}

@@ -1,5 +1,6 @@
 //! `decide`: barrier, view, decision, log, answer.
 
+use super::memory::seen_with_memory;
 use super::{Answer, Daemon, no_session};
 use crate::daemon::clock;
 use crate::daemon::handle::Need;
@@ -28,16 +29,18 @@ pub(super) async fn decide(daemon: &Daemon, ask: Decide, began: Instant) -> Answ
             return Err(Refusal::invalid_params(format!("rows is \"all\" or \"stale\", not {other:?}")));
         }
     };
-    if ask.memory == Some(true) {
-        return Err(Refusal::invalid_params("this version has no memory; ask again without it"));
-    }
     let session = convert::session(&ask.session)?;
     let goal = ask.goal.map(convert::goal).transpose()?;
     let deadline = daemon.config().deadline(ask.deadline_ms);
     if daemon.config().verify.paranoid {
         cross_check(daemon, &session, deadline).await?;
     }
-    let mut view = seen(daemon, &session, listed, deadline).await?;
+    let mut view = if ask.memory == Some(true) {
+        let seen = seen_with_memory(daemon, &session, listed, deadline).await?;
+        seen.ok_or_else(|| no_session(&session))?
+    } else {
+        seen(daemon, &session, listed, deadline).await?
+    };
     if let Some(goal) = goal {
         view.head.goal = goal;
     }

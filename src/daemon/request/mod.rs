@@ -3,6 +3,7 @@
 mod check;
 mod decide;
 mod hello;
+mod memory;
 mod log_read;
 mod metrics;
 mod refute;
@@ -95,6 +96,7 @@ async fn dispatch(daemon: &Daemon, verb: Verb, began: Instant, wanted: &mut Opti
         }
         Verb::LogRead(ask) => log_read::log_read(daemon, &ask).await,
         Verb::Check(ask) => check::check(&ask),
+        Verb::Memory(ask) => memory::memory(daemon, *ask).await,
         Verb::Metrics => metrics::metrics(daemon).await,
         Verb::Reload => match daemon.reload() {
             Ok(kept) => Ok(serde_json::json!({ "reloaded": true, "at_next_start": kept }).to_string()),

@@ -6,7 +6,7 @@ use crate::daemon::engine::Engine;
 use crate::daemon::handle::{Need, Sight};
 use crate::daemon::synced::synced;
 use crate::index::Change;
-use crate::index::freshness::Freshness;
+use crate::index::freshness::{Doubt, Freshness};
 use crate::index::row::{Role, RowNo, SessionNo};
 use crate::index::view::{Line, Listed};
 use crate::protocol::answer::{Registered, Told, to_json};
@@ -152,7 +152,7 @@ fn finish(
         clock: ClockOut::from(engine.index.clock()),
         results: of(Role::Result),
         invariants: of(Role::Invariant),
-        warnings: warnings(&lines),
+        warnings: warnings(&lines, head.doubted),
     };
     Ok((to_json(&answer), engine.synced()))
 }
@@ -168,8 +168,11 @@ fn told_line(line: &Line) -> Told<'_> {
     }
 }
 
-fn warnings(lines: &[Line]) -> Vec<String> {
+fn warnings(lines: &[Line], in_doubt: bool) -> Vec<String> {
     let mut warnings = Vec::new();
+    if in_doubt {
+        warnings.push(format!("all results of the session {}", Doubt::Gap.remedy()));
+    }
     let weak = lines
         .iter()
         .filter(|line| line.by_registration && !matches!(line.role, Role::Tracked | Role::Input))

@@ -72,6 +72,9 @@ pub(super) async fn list(daemon: &Daemon, ask: List) -> Answer {
         let mut held: Vec<(StoredHead, Counts)> = Vec::new();
         for session in engine.index.sessions()? {
             let head = engine.index.head(session)?;
+            if head.session.observation().is_some() {
+                continue;
+            }
             let of_root = ask.root.as_ref().is_none_or(|root| root.0 == head.root);
             if of_root && ask.user.as_ref().is_none_or(|user| *user == head.user) {
                 let counts = counts(engine, &head.session, sight)?;

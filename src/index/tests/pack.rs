@@ -16,6 +16,26 @@ use crate::session::source::{HeadPolicy, Source};
 use std::fmt::Debug;
 use std::path::PathBuf;
 
+/// A variant that is packed and stands in no list would be found by no word.
+fn lists_every_variant<T: Pack + PartialEq + Debug>(all: &[T]) {
+    let packed: Vec<T> = (0..=u8::MAX).filter_map(|byte| from_bytes(&[byte])).collect();
+    assert!(packed.iter().all(|variant| all.contains(variant)), "{packed:?} are packed, and listed {all:?}");
+    assert_eq!(packed.len(), all.len());
+}
+
+#[test]
+fn lists_of_all_variants_are_whole() {
+    lists_every_variant(&Cause::ALL);
+    lists_every_variant(&Doubt::ALL);
+    lists_every_variant(&Role::ALL);
+    for role in Role::ALL {
+        assert_eq!(Role::of(role.word()), Some(role));
+    }
+    for known in Cause::ALL.map(Freshness::Stale).into_iter().chain(Doubt::ALL.map(Freshness::Unknown)) {
+        assert_eq!(known.cause().and_then(Freshness::from_cause), Some(known));
+    }
+}
+
 /// Packs, unpacks, and then meets a bad disk: every cut and every flipped bit is either refused or another value.
 fn survives<T: Pack + PartialEq + Debug>(value: &T) {
     let packed = to_bytes(value);

@@ -11,6 +11,29 @@ use std::io::{self, BufReader, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// A file of the log that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the decision log {} cannot be read: {source}", path.display())]
+pub struct Unreadable {
+    /// The file.
+    pub path: PathBuf,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+impl Unreadable {
+    pub(super) fn at(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
+        |source| Self { path: path.to_owned(), source }
+    }
+}
+
+/// For who names the log himself. What the system said keeps its number, by which it is known whether it passes.
+impl From<Unreadable> for io::Error {
+    fn from(unreadable: Unreadable) -> Self {
+        unreadable.source
+    }
+}
+
 /// One file of a log.
 #[derive(Debug)]
 pub(super) struct Part {
@@ -21,26 +44,27 @@ pub(super) struct Part {
 }
 
 impl Part {
-    pub(super) fn at(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        let first = first_seq(&file)?.unwrap_or(u64::MAX);
+    pub(super) fn at(path: &Path) -> Result<Self, Unreadable> {
+        let file = File::open(path).map_err(Unreadable::at(path))?;
+        let first = first_seq(&file).map_err(Unreadable::at(path))?.unwrap_or(u64::MAX);
         Ok(Self { path: path.to_owned(), first, opened: Some(file) })
     }
 
     /// The handle: of the current file the one that was there when the files were listed.
-    pub(super) fn file(&self) -> io::Result<File> {
-        match &self.opened {
+    pub(super) fn file(&self) -> Result<File, Unreadable> {
+        let file = match &self.opened {
             Some(file) => file.try_clone(),
             None => File::open(&self.path),
-        }
+        };
+        file.map_err(Unreadable::at(&self.path))
     }
 }
 
 /// Every file of the log that is written to at `path`, oldest first. None when there is none.
-pub(super) fn all(path: &Path) -> io::Result<Vec<Part>> {
+pub(super) fn all(path: &Path) -> Result<Vec<Part>, Unreadable> {
     let current = match Part::at(path) {
         Ok(part) => Some(part),
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) if error.source.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
     let mut parts = rotated(path, current.as_ref().and_then(|part| part.opened.as_ref()))?;
@@ -50,18 +74,20 @@ pub(super) fn all(path: &Path) -> io::Result<Vec<Part>> {
     Ok(parts)
 }
 
-fn rotated(path: &Path, current: Option<&File>) -> io::Result<Vec<Part>> {
-    let current = current.map(inode).transpose()?;
+fn rotated(path: &Path, current: Option<&File>) -> Result<Vec<Part>, Unreadable> {
+    let current = current.map(inode).transpose().map_err(Unreadable::at(path))?;
     let mut parts = Vec::new();
-    for path in rotated_names(path)? {
+    for path in rotated_names(path).map_err(Unreadable::at(path))? {
         let mut part = match Part::at(&path) {
             Ok(part) => part,
             // Old ones are removed while we look.
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) if error.source.kind() == ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
         let file = part.opened.take();
-        if file.as_ref().map(inode).transpose()? != current || current.is_none() {
+        if file.as_ref().map(inode).transpose().map_err(Unreadable::at(&path))? != current
+            || current.is_none()
+        {
             parts.push(part);
         }
     }

@@ -14,6 +14,7 @@ mod read;
 mod renewal;
 mod verify;
 
+pub use files::Unreadable;
 pub use line::{NotAReceipt, Receipt};
 pub use read::{Extent, Placed, READ_BYTES_MAX, each_line, last_line_where, read};
 pub use verify::{Outcome, Verdict, id_at, verify, verify_files};

@@ -2,7 +2,7 @@
 //!
 //! Absent: any judgement. Lines that cannot be taken apart are passed over; [`verify`](super::verify()) is the judge.
 
-use super::files::{self, Part, Positioned};
+use super::files::{self, Part, Positioned, Unreadable};
 use super::{LINE_BYTES_MAX, backward, line};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -81,14 +81,13 @@ pub fn last_line_where(path: &Path, mut pred: impl FnMut(&str) -> bool) -> io::R
 }
 
 /// The files that were named, or all of the log.
-pub(super) fn parts(path: &Path, named: &[PathBuf]) -> io::Result<Vec<Part>> {
+pub(super) fn parts(path: &Path, named: &[PathBuf]) -> Result<Vec<Part>, Unreadable> {
     let parts = match named {
         [] => files::all(path)?,
-        _ => named.iter().map(|path| Part::at(path)).collect::<io::Result<_>>()?,
+        _ => named.iter().map(|path| Part::at(path)).collect::<Result<_, _>>()?,
     };
     if parts.is_empty() {
-        let text = format!("there is no decision log at {}", path.display());
-        return Err(io::Error::new(io::ErrorKind::NotFound, text));
+        return Err(Unreadable::at(path)(io::Error::new(io::ErrorKind::NotFound, "it is not there")));
     }
     Ok(parts)
 }
@@ -115,14 +114,18 @@ pub struct Extent {
 
 /// Calls `each` for every whole line of these files, or when none is named of all files of the log that is written to at
 /// `path`, oldest first. One line is in memory at a time.
-pub fn each_line(path: &Path, named: &[PathBuf], mut each: impl FnMut(Placed<'_>)) -> io::Result<Extent> {
+pub fn each_line(
+    path: &Path,
+    named: &[PathBuf],
+    mut each: impl FnMut(Placed<'_>),
+) -> Result<Extent, Unreadable> {
     let mut extent = Extent::default();
     for part in parts(path, named)? {
-        let file = part.file()?;
-        let len = file.metadata()?.len();
+        let (file, failed) = (part.file()?, Unreadable::at(&part.path));
+        let len = file.metadata().map_err(&failed)?.len();
         let mut reader = BufReader::with_capacity(64 * 1024, Positioned::new(&file, len));
         let (mut line, mut bytes) = (0, 0);
-        while let Some(text) = next_line(&mut reader)? {
+        while let Some(text) = next_line(&mut reader).map_err(&failed)? {
             line += 1;
             bytes += text.len() as u64 + 1;
             each(Placed { file: &part.path, line, text: std::str::from_utf8(&text).ok() });

@@ -4,7 +4,7 @@
 //! cut at the end is found only with a [`Receipt`]: a chain cannot know what should have followed it. Nor can it tell
 //! a log that was rewritten whole; a receipt, kept elsewhere, can.
 
-use super::files::{Part, Positioned};
+use super::files::{Part, Positioned, Unreadable};
 use super::line::{self, Link, Receipt};
 use super::read::{next_line, parts};
 use std::io::{self, BufReader};
@@ -55,19 +55,20 @@ pub enum Outcome {
 }
 
 /// Hash of the first line of the chain that is written to at `path`, by which anchors know the log.
-pub fn id_at(path: &Path) -> io::Result<Option<String>> {
+pub fn id_at(path: &Path) -> Result<Option<String>, Unreadable> {
     let parts = parts(path, &[])?;
-    let first = parts.first().map(|part| super::files::first_line(&part.file()?)).transpose()?;
-    Ok(first.flatten().and_then(|line| line::id(&line)))
+    let Some(part) = parts.first() else { return Ok(None) };
+    let first = super::files::first_line(&part.file()?).map_err(Unreadable::at(&part.path))?;
+    Ok(first.and_then(|line| line::id(&line)))
 }
 
 /// Checks one file of the log.
-pub fn verify(path: &Path, receipt: Option<&Receipt>) -> io::Result<Verdict> {
+pub fn verify(path: &Path, receipt: Option<&Receipt>) -> Result<Verdict, Unreadable> {
     verify_files(path, &[path.to_owned()], receipt.map_or(&[], std::slice::from_ref))
 }
 
 /// Checks these files in this order, or when none is named all files of the log that is written to at `path`.
-pub fn verify_files(path: &Path, named: &[PathBuf], receipts: &[Receipt]) -> io::Result<Verdict> {
+pub fn verify_files(path: &Path, named: &[PathBuf], receipts: &[Receipt]) -> Result<Verdict, Unreadable> {
     let mut receipts = receipts.to_vec();
     receipts.sort_by_key(|receipt| receipt.seq);
     let mut chain = Chain { receipts, ..Chain::default() };
@@ -109,12 +110,12 @@ struct Chain {
 }
 
 impl Chain {
-    fn take_file(&mut self, part: &Part) -> io::Result<Result<(), Fault>> {
+    fn take_file(&mut self, part: &Part) -> Result<Result<(), Fault>, Unreadable> {
         self.files += 1;
         self.file.clone_from(&part.path);
         (self.lines_here, self.at_byte) = (0, 0);
-        let file = part.file()?;
-        let len = file.metadata()?.len();
+        let (file, failed) = (part.file()?, Unreadable::at(&part.path));
+        let len = file.metadata().map_err(&failed)?.len();
         let mut reader = BufReader::with_capacity(64 * 1024, Positioned::new(&file, len));
         loop {
             let line = match next_line(&mut reader) {
@@ -123,7 +124,7 @@ impl Chain {
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                     return Ok(Err("it is longer than any line of a decision log".into()));
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(failed(error)),
             };
             if let Err(why) = self.take(&line) {
                 return Ok(Err(why));

@@ -10,7 +10,7 @@
 //! records is the caller's to say: payloads are opaque here.
 
 use super::folder;
-use super::replay::{Replayed, replay_one};
+use super::replay::{Replayed, tell_one};
 use super::segment::{Header, Kind};
 use super::{Each, JournalError, base, snapshot};
 use std::path::PathBuf;
@@ -69,7 +69,7 @@ impl Closed {
         let segments: Vec<u64> = found.segments.into_iter().filter(|seq| ours.contains(seq)).collect();
         for (place, &first_seq) in segments.iter().enumerate() {
             let next = segments.get(place + 1).copied().unwrap_or(self.last_seq + 1);
-            replay_one(&self.dir, first_seq, Some(next), &mut state, each)?;
+            tell_one(&self.dir, first_seq, Some(next), &mut state, each)?;
         }
         if state.last_seq != self.last_seq {
             let missing = folder::segment_path(&self.dir, state.last_seq + 1);

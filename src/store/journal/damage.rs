@@ -9,6 +9,7 @@ use super::JournalError;
 use super::folder::{self, put_in_place, segment_path};
 use super::replay::Replayed;
 use super::segment::{self, HEADER_LEN, Header, Kind, Reader};
+use super::syncing::sync_or_mark;
 use crate::store::whole;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -133,9 +134,11 @@ pub(super) fn cut(segment: &Path, at_byte: u64, what: &str) -> Result<Option<Pat
     let Some(aside) = keep_end(segment, at_byte, what)? else { return Ok(None) };
     let cut = OpenOptions::new().write(true).open(segment).and_then(|file| {
         file.set_len(at_byte)?;
-        file.sync_all()
+        Ok(file)
     });
-    cut.map_err(|source| JournalError::io("cut the end of", segment, source))?;
+    let file = cut.map_err(|source| JournalError::io("cut the end of", segment, source))?;
+    // The new length is what a record that is appended behind it rests on, so this is a data sync.
+    sync_or_mark(segment, &file)?;
     Ok(Some(aside))
 }
 

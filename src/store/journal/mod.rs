@@ -19,6 +19,7 @@ mod reading;
 mod replay;
 mod segment;
 mod snapshot;
+mod syncing;
 
 pub use compaction::{Closed, Written};
 pub use damage::Damage;
@@ -32,6 +33,7 @@ use segment::{HEADER_LEN, Header, Kind, RECORD_HEAD_LEN, Reader};
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
+use syncing::sync_or_mark;
 
 /// The longest payload of one record.
 pub const PAYLOAD_MAX: usize = 32 * 1024 * 1024;
@@ -41,9 +43,6 @@ pub const SEGMENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// The buffer of an append is given back when a large record has made it larger than this.
 const BUFFER_KEPT_MAX: usize = 1024 * 1024;
-
-/// The name of what a failed sync leaves behind.
-const FAILED_SYNC: &str = "sync-failed";
 
 /// An open journal; one owner appends.
 #[derive(Debug)]
@@ -138,10 +137,7 @@ impl Journal {
         if self.last_seq < self.first_seq {
             return Ok(());
         }
-        if let Err(source) = self.file.sync_data() {
-            self.poisoned = Some(format!("a sync failed: {source}"));
-            return Err(JournalError::io("sync", &self.path, source));
-        }
+        sync_or_mark(&self.path, &self.file).inspect_err(|error| self.poisoned = Some(error.to_string()))?;
         self.begin_segment(self.last_seq + 1)
     }
 
@@ -161,25 +157,14 @@ impl Journal {
     }
 
     /// Records may be lost that the caller knows of: every opening says so from now on, whatever happens to this process.
-    pub fn put_in_doubt(&self) -> Result<(), JournalError> {
+    pub(crate) fn put_in_doubt(&self) -> Result<(), JournalError> {
         damage::put_in_doubt(&self.dir)
     }
 
     /// The doubt stands in a record: syncs it, and no later opening says it again.
     pub fn settle_doubt(&mut self) -> Result<(), JournalError> {
-        self.file.sync_data().map_err(|source| JournalError::io("sync", &self.path, source))?;
+        sync_or_mark(&self.path, &self.file)?;
         damage::end_doubt(&self.dir)
-    }
-
-    /// The file whose presence says that a sync failed, and that nothing was begun anew since.
-    #[must_use]
-    pub fn failed_sync_mark(&self) -> PathBuf {
-        self.dir.join(FAILED_SYNC)
-    }
-
-    /// It was begun anew: the next opening need not do it.
-    pub fn forget_failed_sync(&self) -> Result<(), JournalError> {
-        folder::remove(&self.failed_sync_mark())
     }
 
     /// A second handle on the current segment, for the syncer. It is opened on its own, because the kernel reports a
@@ -208,7 +193,7 @@ impl Journal {
 
     /// The failure after which it takes nothing more, if there was one.
     #[must_use]
-    pub fn poisoned(&self) -> Option<&str> {
+    pub(crate) fn poisoned(&self) -> Option<&str> {
         self.poisoned.as_deref()
     }
 

@@ -6,6 +6,7 @@
 use super::damage::{self, Damage};
 use super::replay::{self, Each, Replayed};
 use super::segment::{self, Header, Kind, Reader};
+use super::syncing::sync_or_mark;
 use super::{Journal, JournalError, SEGMENT_BYTES_MAX, base, folder};
 use std::path::{Path, PathBuf};
 
@@ -53,7 +54,7 @@ impl Journal {
         replay::replay(dir, &segments, &mut state, each)?;
         let path = folder::segment_path(dir, state.first_seq);
         let file = segment::open_to_append(&path)?;
-        file.sync_data().map_err(|source| JournalError::io("sync", &path, source))?;
+        sync_or_mark(&path, &file)?;
         let in_doubt = damage::is_in_doubt(dir)?;
         let Replayed { id, first_seq, last_seq, end, torn, .. } = state;
         let damage = state.damage.map(|found| found.behind(damage.take())).or(damage);

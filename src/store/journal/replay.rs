@@ -88,7 +88,7 @@ pub(super) fn replay(
 }
 
 /// Replays one segment, up to the one behind it if there is one. A torn end is cut.
-pub(super) fn replay_one(
+fn replay_one(
     dir: &Path,
     first_seq: u64,
     next_first: Option<u64>,

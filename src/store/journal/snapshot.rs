@@ -1,4 +1,5 @@
-//! One snapshot file: what is left of all records up to a certain one, in records of its own.
+//! One snapshot file: what is left of all records up to a certain one, in records of its own. Their payloads are the
+//! caller's, as in a segment; their numbers count them, and are no place in the journal.
 //!
 //! Promise: what is read to its end is byte for byte what was written; one without its end, or with any other byte in
 //! it, is damaged. A snapshot appears under its name only when it is on disk, and was read back whole.

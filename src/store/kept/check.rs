@@ -4,6 +4,7 @@
 //! for want of something to be stale; ids and numbers are taken once; every text could have come over the wire, without
 //! private parts.
 
+use super::memory;
 use crate::index::Index;
 use crate::index::row::{Baseline, Role, Row, RowNo, SessionNo};
 use crate::index::storage::{Storage, StorageError, StoredHead};
@@ -16,14 +17,14 @@ use std::collections::{HashMap, HashSet};
 /// Numbers above are no session's: each row that is told takes the next one.
 const NEXT_ROW_MAX: u32 = u32::MAX / 2;
 
-/// What is wrong with these sessions, if anything.
+/// What is wrong with these sessions and the memory, if anything.
 pub(crate) fn check(index: &Index<impl Storage>) -> Result<Option<String>, StorageError> {
     for session in index.sessions()? {
         if let Some(why) = check_one(index, session)? {
             return Ok(Some(format!("session {}: {why}", index.head(session)?.session)));
         }
     }
-    Ok(None)
+    memory::check(index)
 }
 
 fn check_one(index: &Index<impl Storage>, session: SessionNo) -> Result<Option<String>, StorageError> {

@@ -4,6 +4,7 @@
 //! Promise: an index made from what [`of`] gives is the one it was taken from, as far as records can tell.
 
 mod check;
+mod memory;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +17,8 @@ use crate::index::Index;
 use crate::index::kept::KeptRow;
 use crate::index::row::{Baseline, Row, RowNo, SessionNo};
 use crate::index::storage::{Storage, StorageError, StoredFact, StoredHead};
-use crate::memory::{self, book::Book};
+use crate::memory::book::Book;
+use crate::memory::kept::changes;
 use crate::protocol::context::{Goal, Source};
 use crate::protocol::convert;
 use crate::protocol::path::WirePath;
@@ -30,7 +32,7 @@ use serde::{Deserialize, Serialize};
 /// its own. The longest single thing that a client can tell fits into one request line.
 const BYTES: usize = 1024 * 1024;
 
-/// A session, or more of what it believes.
+/// A session, or the next part of one: its lists go on where those of the part before ended.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Kept {
@@ -112,7 +114,7 @@ enum Whose {
 }
 
 /// The records that say everything this index was told, session by session in the order of their names.
-pub fn of<E: From<StorageError>>(
+pub(super) fn of<E: From<StorageError>>(
     index: &Index<impl Storage>,
     each: &mut dyn FnMut(Record) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -136,7 +138,7 @@ pub fn of<E: From<StorageError>>(
         }
         pages.turn()?;
     }
-    memory::kept::changes(Book::new(index.storage()), &mut |change| {
+    changes(Book::new(index.storage()), &mut |change| {
         each(Record::Remembered(Box::new(Remembered::new(&change, None, Moment::default()))))
     })
 }

@@ -1,4 +1,5 @@
-//! Compaction beside an engine: the index first, then the removal; and a failure of either is made good later.
+//! Compaction beside an engine: the index first, then the snapshot, then the removal; and a failure of each is made good
+//! later.
 
 use super::*;
 use crate::harness::wait_until;
@@ -50,7 +51,7 @@ fn tend(ledger: &mut Ledger, flush: impl FnOnce() -> Result<(), String> + Send +
 }
 
 #[test]
-fn nothing_is_removed_before_the_index_took_over_and_all_is_made_good_later() {
+fn nothing_is_written_before_the_index_took_over_and_all_is_made_good_later() {
     let state = tempfile::tempdir().unwrap();
     let state = state.path();
     let mut ledger = due(state);
@@ -58,23 +59,45 @@ fn nothing_is_removed_before_the_index_took_over_and_all_is_made_good_later() {
     assert!(before > 2);
     let compacted = tend(&mut ledger, || Err("the disk is full".to_owned()));
     assert!(compacted.error.unwrap().to_string().contains("the disk is full"));
-    assert!(compacted.written.is_some(), "the snapshot stands");
-    assert_eq!((endings(state, "snap"), endings(state, "seg")), (1, before), "and so does all else");
+    assert_eq!(compacted.written, None);
+    assert_eq!((endings(state, "snap"), endings(state, "seg")), (0, before));
     assert!(ledger.not_compacted().unwrap().contains("the disk is full"));
     assert!(ledger.compaction_due().is_some());
     // A panic is a failure like another.
     let compacted = tend(&mut ledger, || panic!("of this test"));
     assert_eq!((compacted.written, compacted.error.unwrap().to_string().contains("panicked")), (None, true));
-    assert_eq!(endings(state, "seg"), before);
-    let journal = state.join("journal");
+    assert_eq!((endings(state, "snap"), endings(state, "seg")), (0, before));
+    let folder = state.to_owned();
     let compacted = tend(&mut ledger, move || {
-        assert_eq!(names(&journal).iter().filter(|name| is(name, "seg")).count(), before, "removed after it");
+        // A kill from here on finds an index that has applied what the snapshot will stand for.
+        assert_eq!((endings(&folder, "snap"), endings(&folder, "seg")), (0, before), "written after it");
         Ok(())
     });
-    assert!(compacted.written.is_none() && compacted.error.is_none(), "{compacted:?}");
+    assert!(compacted.written.is_some() && compacted.error.is_none(), "{compacted:?}");
     assert_eq!((endings(state, "snap"), endings(state, "seg")), (1, 1));
     assert_eq!((ledger.not_compacted(), ledger.compaction_due()), (None, None));
     assert!(ledger.tend(idle).is_none(), "it is not due any more");
+}
+
+#[test]
+fn what_could_not_be_removed_is_removed_later_and_nothing_is_written_again() {
+    let state = tempfile::tempdir().unwrap();
+    let state = state.path();
+    let mut ledger = due(state);
+    let before = endings(state, "seg");
+    // Named like the oldest of all segments, and no file: nobody reads it, and it cannot be removed like one.
+    let obstacle = state.join("journal/00000000000000000000.seg");
+    std::fs::create_dir(&obstacle).unwrap();
+    let compacted = tend(&mut ledger, || Ok(()));
+    assert!(compacted.error.unwrap().to_string().contains("cannot remove "));
+    assert!(compacted.written.is_some(), "the snapshot stands");
+    assert_eq!((endings(state, "snap"), endings(state, "seg")), (1, before + 1), "and so does all else");
+    assert!(ledger.not_compacted().unwrap().contains("cannot remove "));
+    std::fs::remove_dir(&obstacle).unwrap();
+    let compacted = tend(&mut ledger, || panic!("the index has taken over already"));
+    assert!(compacted.written.is_none() && compacted.error.is_none(), "{compacted:?}");
+    assert_eq!((endings(state, "snap"), endings(state, "seg")), (1, 1));
+    assert_eq!(ledger.not_compacted(), None);
 }
 
 #[test]

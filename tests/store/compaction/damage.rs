@@ -1,8 +1,9 @@
 //! Whatever happens to the files of a compacted journal: it opens, tells what stood before the damage and nothing else, and
 //! says what is lost. The number of damages is ten times `STALED_TRIALS`, 60 unless it says otherwise.
 
-use super::super::{hurt, say};
+use super::super::hurt;
 use super::*;
+use crate::harness::say;
 
 /// Every payload in order with the file it stands in and where it begins there.
 fn stands(dir: &Path, told: &Told) -> Vec<(PathBuf, usize)> {
@@ -104,12 +105,19 @@ fn a_missing_snapshot_and_a_missing_segment_behind_it_are_damage() {
     let check = |case: &str, told: &Told, last_seq: u64, hurt: &dyn Fn(&Path)| {
         let dir = copy_of(made.path());
         hurt(dir.path());
+        let unread = staled::store::journal::read(dir.path(), &mut |_| Ok(())).unwrap_err();
+        assert!(unread.is_damage(), "{case}: {unread}");
+        if case == "no segment at all" {
+            let missing = format!("{} at byte 0: it is missing", segment(dir.path(), 11).display());
+            assert!(unread.to_string().contains(&missing), "{unread}");
+        }
         let (_, opened, found) = open(dir.path()).unwrap();
         assert_eq!((&found, opened.last_seq, opened.in_doubt), (told, last_seq, true), "{case}");
         assert!(opened.damage.unwrap().aside.iter().all(|path| path.exists()), "{case}");
         let (_, opened, again) = open(dir.path()).unwrap();
         assert_eq!((&again, opened.last_seq, opened.in_doubt), (told, last_seq, true), "{case}, twice");
         assert_eq!(opened.damage, None, "{case}");
+        assert!(staled::store::journal::read(dir.path(), &mut |_| Ok(())).unwrap().in_doubt, "{case}");
     };
     let nothing = Told::default();
     let kept = first(&expected, expected.kept.len());

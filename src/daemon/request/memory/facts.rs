@@ -1,0 +1,119 @@
+//! Facts that a fresh start may carry on from the memory: observations whose sources are fresh at the very clock of the view.
+
+use super::ask::recalled;
+use crate::daemon::Daemon;
+use crate::daemon::clock;
+use crate::daemon::engine::Engine;
+use crate::daemon::handle::{Need, Sight};
+use crate::index::row::Role;
+use crate::index::storage::{StorageError, StoredFact};
+use crate::index::view::{FactLine, Listed, View};
+use crate::memory::observation::{Observation, SUMMARY};
+use crate::memory::recall::{Entry, Recall};
+use crate::memory::score;
+use crate::protocol::convert::TEXT_BYTES_MAX;
+use crate::protocol::refusal::Refusal;
+use crate::session::SessionId;
+use crate::session::source::absolute;
+use std::time::{Duration, Instant};
+
+/// How many facts the memory adds at most.
+const FACTS: usize = 10;
+/// How many observations are looked at for them, best first by their score at the start of a session.
+const LOOKED_AT: usize = 200;
+
+/// The view of a session, with what its user's memory adds to its facts.
+pub(in crate::daemon::request) async fn seen_with_memory(
+    daemon: &Daemon,
+    session: &SessionId,
+    listed: Listed,
+    deadline: Duration,
+) -> Result<Option<View>, Refusal> {
+    let deadline = Instant::now() + deadline;
+    let name = session.clone();
+    let user = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+        let session = engine.index.session(&name);
+        session.map(|session| engine.index.head(session)).transpose()
+    });
+    let Some(head) = user.await?? else { return Ok(None) };
+    recalled(daemon, &head.user).await?;
+    let candidates = daemon.engine.when(Need::Nothing, Instant::now(), {
+        let user = head.user.clone();
+        move |engine, _| Ok::<_, Refusal>(engine.recall(&user)?.map(candidates).unwrap_or_default())
+    });
+    let candidates = candidates.await??;
+    let own = candidates.iter().copied().map(SessionId::of_observation);
+    let need = Need::AllSettled(std::iter::once(session.clone()).chain(own).collect());
+    let name = session.clone();
+    let viewed = daemon.engine.when(need, deadline, move |engine, sight| {
+        let Some(mut view) = engine.view(&name, listed, sight)? else { return Ok(None) };
+        // A head that was registered anew may be another user's.
+        if view.head.user == head.user {
+            let facts = facts(engine, &view, &candidates, sight)?;
+            view.facts.extend(facts);
+        }
+        Ok::<_, Refusal>(Some(view))
+    });
+    viewed.await?
+}
+
+fn candidates(recall: &Recall) -> Vec<u64> {
+    let now = clock::now();
+    let score = |entry: &Entry| {
+        let recency = score::recency(now, entry.updated_at);
+        score::context(recency, score::revision(entry.revision), score::type_weight(&entry.kind))
+    };
+    let grounded = recall.entries().filter(|entry| entry.has_sources && *entry.kind != *SUMMARY);
+    let mut scored: Vec<(f64, &Entry)> = grounded.map(|entry| (score(entry), entry)).collect();
+    scored.sort_by(|(a_score, a), (b_score, b)| {
+        b_score.total_cmp(a_score).then(b.updated_at.cmp(&a.updated_at)).then(a.id.cmp(&b.id))
+    });
+    scored.into_iter().take(LOOKED_AT).map(|(_, entry)| entry.id).collect()
+}
+
+fn facts(
+    engine: &mut Engine,
+    view: &View,
+    candidates: &[u64],
+    sight: Sight,
+) -> Result<Vec<FactLine>, StorageError> {
+    let mut facts = Vec::new();
+    let Some(user) = engine.book().user(&view.head.user)? else { return Ok(facts) };
+    for &id in candidates {
+        if facts.len() == FACTS {
+            break;
+        }
+        // Forgotten meanwhile, or resting on nothing any more.
+        let Some(observation) = engine.book().observation(user.no, id)?.filter(|held| held.marks.has_sources)
+        else {
+            continue;
+        };
+        if engine.evidence(id, sight)?.is_doubtful() {
+            continue;
+        }
+        facts.extend(fact(engine, view, observation)?.filter(|fact| fact.fresh));
+    }
+    Ok(facts)
+}
+
+/// The observation as a fact; none when nothing that it rests on is below the session's root.
+fn fact(engine: &Engine, view: &View, observation: Observation) -> Result<Option<FactLine>, StorageError> {
+    let Observation { id, words, .. } = observation;
+    let Some(session) = engine.index.session(&SessionId::of_observation(id)) else { return Ok(None) };
+    let rows = engine.index.rows(session)?;
+    let told = || rows.iter().filter(|row| row.role == Role::Result);
+    let root = &view.head.root;
+    let below = |path: &std::path::Path| absolute(root, path).starts_with(root);
+    if !told().filter_map(|row| row.source.path()).any(below) {
+        return Ok(None);
+    }
+    let fact = StoredFact {
+        id: id.to_string(),
+        statement: if words.content.len() <= TEXT_BYTES_MAX { words.content } else { words.title },
+        evidence: format!("observation {id} of the memory"),
+        sources: told().filter_map(|row| row.source.path().map(ToOwned::to_owned)).collect(),
+        rows: rows.iter().map(|row| row.no).collect(),
+    };
+    let judged = engine.index.fact_beside(session, &fact, view)?;
+    Ok(Some(FactLine { observation: Some(id), ..judged }))
+}
