@@ -3,7 +3,6 @@
 //! Numbers only, as they stand, and nothing of the world.
 
 use super::Engine;
-use crate::index::storage::StorageError;
 
 /// Counts at one moment.
 pub(in crate::daemon) struct Counted {
@@ -19,8 +18,8 @@ pub(in crate::daemon) struct Counted {
 }
 
 impl Engine {
-    pub(in crate::daemon) fn counted(&self) -> Result<Counted, StorageError> {
-        Ok(Counted {
+    pub(in crate::daemon) fn counted(&self) -> Counted {
+        Counted {
             sessions: self.index.told_sessions(),
             sources: self.index.sources_len(),
             suspects: self.index.pending_len(),
@@ -30,6 +29,6 @@ impl Engine {
             missed_events: self.health.missed_events,
             scrub_passes: self.health.scrub_passes,
             compactions: self.health.compactions,
-        })
+        }
     }
 }

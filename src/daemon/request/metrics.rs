@@ -47,7 +47,7 @@ struct Known {
 impl Known {
     fn read(engine: &Engine) -> Result<Self, StorageError> {
         Ok(Self {
-            counted: engine.counted()?,
+            counted: engine.counted(),
             journal_seq: engine.ledger.last_seq(),
             snapshot_bytes: engine.ledger.snapshot_bytes(),
             doubtful: engine.index.doubtful_by_cause()?,
