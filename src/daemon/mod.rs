@@ -341,12 +341,8 @@ async fn serve(
 }
 
 fn flatten(ended: Result<Result<(), Fatal>, tokio::task::JoinError>) -> Result<(), Fatal> {
-    ended.unwrap_or_else(|error| {
-        // What it panicked with may quote what it read, and is not repeated.
-        if error.is_panic() {
-            Err(Fatal::Died("engine".to_owned()))
-        } else {
-            Err(Fatal::Engine(Undone::of("it", &error).to_string()))
-        }
+    ended.unwrap_or_else(|error| match Undone::of("it", &error) {
+        Undone::Panicked(_) => Err(Fatal::Died("engine".to_owned())),
+        undone @ Undone::CutShort(_) => Err(Fatal::Engine(undone.to_string())),
     })
 }

@@ -251,7 +251,7 @@ impl Pinned {
         if mount.is_ok_and(|output| output.status.success()) {
             return Some(Self(point));
         }
-        crate::store::say("skipped: nothing can be mounted here, so everything can be removed");
+        crate::harness::say("skipped: nothing can be mounted here, so everything can be removed");
         None
     }
 }
