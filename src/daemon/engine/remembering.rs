@@ -59,10 +59,11 @@ impl Remembering {
     }
 
     fn take(&mut self, change: &Change) {
-        let Some(recalled) = self.recalls.get_mut(&change.user) else { return };
-        if let Some(id) = change.forgotten {
-            recalled.recall.remove(id);
+        if change.forgotten.is_some() {
+            // Its terms would stay in it until it is next made anew.
+            self.recalls.remove(&change.user);
         }
+        let Some(recalled) = self.recalls.get_mut(&change.user) else { return };
         if let Some(observation) =
             change.saved.as_ref().filter(|saved| recalled.whole || saved.id < recalled.next)
         {
