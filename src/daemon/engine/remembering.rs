@@ -197,6 +197,11 @@ impl Engine {
         Ok(self.remembering.recalls.get(user).map(|recalled| &recalled.recall))
     }
 
+    /// The same as far as it is at hand: nothing is read for it.
+    pub(in crate::daemon) fn recall_at_hand(&self, user: &str) -> Option<&Recall> {
+        self.remembering.recalls.get(user).filter(|recalled| recalled.whole).map(|recalled| &recalled.recall)
+    }
+
     /// What is known of the sources of an observation that has some.
     pub(in crate::daemon) fn evidence(&mut self, id: u64, sight: Sight) -> Result<Evidence, StorageError> {
         let name = SessionId::of_observation(id);
