@@ -13,6 +13,8 @@ const TITLE_CHARS_MAX: usize = 56;
 const PATH_CHARS_MAX: usize = 56;
 /// Changed sources that are shown of one observation.
 const CHANGED_MAX: usize = 3;
+/// Below the numbers, so that the eye finds the observations.
+const CHANGED_INDENT: usize = 7;
 
 /// One observation a row, and below each what has changed under it.
 pub(super) fn print(observations: &[Value], indent: usize, out: &mut Out) -> Result<(), Stop> {
@@ -24,7 +26,7 @@ pub(super) fn print(observations: &[Value], indent: usize, out: &mut Out) -> Res
     out.lines(lines.next())?;
     for (line, observation) in lines.zip(observations) {
         out.line(line)?;
-        out.lines(changed(observation, indent + 4, out.paint))?;
+        out.lines(changed(observation, indent + CHANGED_INDENT, out.paint))?;
     }
     Ok(())
 }

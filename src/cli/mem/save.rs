@@ -2,7 +2,8 @@
 
 use super::rows;
 use crate::cli::shell::{Done, Shell, Stop};
-use crate::cli::words::{number, text};
+use crate::cli::words::{number, quoted, text};
+use crate::protocol::context::Source;
 use crate::protocol::memory::{Forget, Ground, Save, Summary};
 use crate::protocol::path::WirePath;
 use serde_json::Value;
@@ -29,7 +30,7 @@ pub(super) struct SaveArgs {
     /// The topic of which it is the latest word
     #[arg(long, value_name = "KEY")]
     topic_key: Option<String>,
-    /// A file that it rests on; may be given several times
+    /// A file that it rests on, or a folder with all that is in it; may be given several times
     #[arg(long = "source", value_name = "PATH")]
     sources: Vec<PathBuf>,
     /// Let it rest on nothing any more
@@ -80,11 +81,15 @@ pub(super) fn save(args: SaveArgs, user_id: String, shell: &mut Shell) -> Done {
     Ok(0)
 }
 
-/// The daemon is somewhere else, and a memory has no root.
+/// The daemon is somewhere else, and a memory has no root. Who names a folder means what is in it.
 fn ground(path: &Path) -> Result<Ground, Stop> {
     let absolute = std::path::absolute(path)
-        .map_err(|error| Stop::failed(format!("the source {path:?} is no path: {error}")))?;
-    Ok(Ground::Path(WirePath(absolute)))
+        .map_err(|error| Stop::failed(format!("the source {} is no path: {error}", quoted(path))))?;
+    if !absolute.is_dir() {
+        return Ok(Ground::Path(WirePath(absolute)));
+    }
+    let path = Some(WirePath(absolute));
+    Ok(Ground::Source(Box::new(Source { kind: "tree".to_owned(), path, ..Source::default() })))
 }
 
 pub(super) fn summary(args: &SummaryArgs, user_id: String, shell: &mut Shell) -> Done {
