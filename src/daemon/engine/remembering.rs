@@ -13,6 +13,7 @@ use crate::memory::change::Change;
 use crate::memory::observation::Observation;
 use crate::memory::recall::{Entry, Recall};
 use crate::memory::step::{self, Circumstances};
+use crate::protocol::answer::MemorySize;
 use crate::protocol::memory::answer::{Changed, Evidence};
 use crate::protocol::path::WirePath;
 use crate::protocol::refusal::Refusal;
@@ -116,6 +117,16 @@ impl Engine {
     /// The memory, to be read.
     pub(in crate::daemon) fn book(&self) -> Book<'_, SledIndex> {
         Book::new(self.index.storage())
+    }
+
+    /// How much is remembered: every user counts their own.
+    pub(in crate::daemon) fn memory_size(&self) -> Result<MemorySize, StorageError> {
+        let users = self.book().users()?;
+        Ok(MemorySize {
+            users: users.len() as u64,
+            sessions: users.iter().map(|(_, user)| u64::from(user.sessions)).sum(),
+            observations: users.iter().map(|(_, user)| user.observations).sum(),
+        })
     }
 
     /// What a step of the memory is told of the outside.
