@@ -76,8 +76,9 @@ pub(super) async fn picked(
             Step::Done(picked) => return Ok(picked),
             Step::Read => Need::Nothing,
             Step::Settle(ids) => {
-                settled.extend(&ids);
-                Need::AllSettled(ids.into_iter().map(SessionId::of_observation).collect())
+                settled.extend(ids);
+                // Those that were settled before too: what was touched since would be unknown for want of another look.
+                Need::AllSettled(settled.iter().copied().map(SessionId::of_observation).collect())
             }
         };
     }
@@ -101,8 +102,10 @@ fn pick(
     sight: Sight,
 ) -> Result<Step, StorageError> {
     let (mut picked, mut demoted, mut unsettled) = (Vec::new(), Vec::new(), Vec::new());
+    // Each wait is for at least as many as all before it: however many stale ones are looked past, the waits are few.
+    let ahead = if stale == Stale::Include { 0 } else { settled.len() };
     for candidate in &ranked.entries {
-        if picked.len() + unsettled.len() == most {
+        if picked.len() == most || picked.len() + unsettled.len() >= most && unsettled.len() >= ahead {
             break;
         }
         if !candidate.has_sources {
