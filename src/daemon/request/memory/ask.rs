@@ -54,11 +54,13 @@ pub(super) async fn search(daemon: &Daemon, ask: Search) -> Answer {
     let (query, limit) = (inward::query(&ask.query)?, inward::limit(ask.limit)?);
     let types = Types::new(ask.types, ask.types_exclude)?;
     let stale = ask.stale.unwrap_or_default();
+    // One moment for all of them: what is judged later than another is not older by that.
+    let now = clock::now();
     let results: Vec<Compact> = if terms::is_short(&query) {
-        let found = holding(daemon, &user, &query, types).await?;
+        let found = holding(daemon, &user, &query, types, now).await?;
         picked(daemon, limit, stale, move |engine| Ok(Some(still_there(engine, &user, &found)?))).await?
     } else {
-        picked(daemon, limit, stale, move |engine| ranked(engine, &user, &query, &types)).await?
+        picked(daemon, limit, stale, move |engine| ranked(engine, &user, &query, &types, now)).await?
     };
     Ok(to_json(&Results { results }))
 }
@@ -71,18 +73,30 @@ fn sorted(mut found: Vec<(Moment, Candidate)>) -> Vec<Candidate> {
     found.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-fn scored(id: u64, has_sources: bool, rank: f64, updated_at: Moment, revision: u32) -> (Moment, Candidate) {
-    let (recency, revision) = (score::recency(clock::now(), updated_at), score::revision(revision));
+fn scored(
+    id: u64,
+    has_sources: bool,
+    rank: f64,
+    (now, updated_at): (Moment, Moment),
+    revision: u32,
+) -> (Moment, Candidate) {
+    let (recency, revision) = (score::recency(now, updated_at), score::revision(revision));
     let parts = Parts { rank: Some(rank), recency, revision, kind: None };
     (updated_at, Candidate { id, has_sources, score: score::search(rank, recency, revision), parts })
 }
 
-fn ranked(engine: &mut Engine, user: &str, query: &str, types: &Types) -> Result<Option<Ranked>, Refusal> {
+fn ranked(
+    engine: &mut Engine,
+    user: &str,
+    query: &str,
+    types: &Types,
+    now: Moment,
+) -> Result<Option<Ranked>, Refusal> {
     let Some(held) = engine.book().user(user)? else { return Ok(Some(Ranked::default())) };
     let Some(recall) = engine.recall(user)? else { return Ok(None) };
     let found = recall.rank(query).into_iter().filter_map(|(id, rank)| {
         let entry = recall.entry(id).filter(|entry| types.want(&entry.kind))?;
-        Some(scored(id, entry.has_sources, rank, entry.updated_at, entry.revision))
+        Some(scored(id, entry.has_sources, rank, (now, entry.updated_at), entry.revision))
     });
     Ok(Some(Ranked { user: held.no, entries: sorted(found.collect()) }))
 }
@@ -93,6 +107,7 @@ async fn holding(
     user: &str,
     query: &str,
     types: Types,
+    now: Moment,
 ) -> Result<Vec<(Moment, Candidate)>, Refusal> {
     let (needle, types) = (Arc::new(Needle::new(query)), Arc::new(types));
     let (mut found, mut from) = (Vec::new(), 0);
@@ -105,7 +120,7 @@ async fn holding(
                 None => Vec::new(),
             };
             let next = page.last().map(|last| last.id + 1);
-            let found = page.iter().filter_map(|observation| held_by(&needle, &types, observation));
+            let found = page.iter().filter_map(|observation| held_by(&needle, &types, observation, now));
             Ok::<_, Refusal>((found.collect::<Vec<_>>(), next))
         });
         let (page, next) = page.await??;
@@ -117,10 +132,15 @@ async fn holding(
     }
 }
 
-fn held_by(needle: &Needle, types: &Types, observation: &Observation) -> Option<(Moment, Candidate)> {
+fn held_by(
+    needle: &Needle,
+    types: &Types,
+    observation: &Observation,
+    now: Moment,
+) -> Option<(Moment, Candidate)> {
     let Observation { id, marks, words } = observation;
     let rank = needle.rank(&words.title, &words.content).filter(|_| types.want(&marks.kind))?;
-    Some(scored(*id, marks.has_sources, rank, marks.updated_at, marks.revision))
+    Some(scored(*id, marks.has_sources, rank, (now, marks.updated_at), marks.revision))
 }
 
 /// What may have been forgotten while the rest was read is left out.
