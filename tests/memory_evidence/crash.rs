@@ -45,7 +45,7 @@ fn evidence_survives_every_kill_and_knows_what_changed_meanwhile() {
     let mut model = Model::new();
     let mut texts = ["one\n"; FILES];
     (0..FILES).for_each(|file| place.write(&format!("f{file}"), "one\n"));
-    let mut killed = Victim::start(&place.home);
+    let (mut killed, mut compactions) = (Victim::start(&place.home), 0);
     for kill in 0..KILLS {
         let story = format!("seed {seed}, kill {kill}");
         let daemon = &mut client(&place);
@@ -68,6 +68,7 @@ fn evidence_survives_every_kill_and_knows_what_changed_meanwhile() {
                 model.remove(&id)
             };
         }
+        compactions += ask(daemon, "status", &json!({}))["compactions"].as_u64().expect("a number");
         killed.kill();
         for (file, text) in texts.iter_mut().enumerate() {
             if random.bool() {
@@ -91,6 +92,7 @@ fn evidence_survives_every_kill_and_knows_what_changed_meanwhile() {
             assert_eq!(said(daemon, *id), "stale content", "{story}");
         }
     }
+    assert!(compactions > 0, "the journal was never compacted, {seed}");
 }
 
 /// So long that no machine has read it before the kill.

@@ -11,6 +11,7 @@ mod kinds;
 mod labels;
 mod order;
 mod own;
+mod races;
 mod told;
 
 use crate::harness::{Daemon, Place};
