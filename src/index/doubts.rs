@@ -19,6 +19,12 @@ impl<S: Storage> Index<S> {
         }
     }
 
+    /// Whether records of a session may be lost, so that nothing it believes is fresh.
+    #[must_use]
+    pub fn is_doubted(&self, session: SessionNo) -> bool {
+        self.doubted.contains(&session)
+    }
+
     /// Counts a row's mark in or out.
     pub(super) fn tally_row(&mut self, session: SessionNo, row: &Row, mark: Option<&Mark>, present: bool) {
         let in_doubt = self.doubted.contains(&session);

@@ -2,6 +2,7 @@
 
 use super::book::Book;
 use super::observation::{Marks, SUMMARY};
+use super::recall::{Entry, Recall};
 use super::score;
 use super::session::Session;
 use super::user::User;
@@ -51,32 +52,54 @@ pub struct Memory {
 }
 
 /// What was last saved in the active session and the last ones that ended, summaries apart, best first. Ties go to the
-/// newer one, then to the lower number.
+/// newer one, then to the lower number. A recall of the user spares reading what it holds.
 pub fn memories<S: Storage>(
     book: Book<'_, S>,
     user: &User,
+    recall: Option<&Recall>,
     now: Moment,
 ) -> Result<Vec<Memory>, StorageError> {
     let ended = ended(book, user)?.into_iter().map(|session| session.no);
-    let mut memories = Vec::new();
-    for session in user.active.into_iter().chain(ended) {
-        for id in book.saved_in(user.no, session)? {
-            let Some(marks) = book.marks(user.no, id)?.filter(|marks| marks.kind != SUMMARY) else {
-                continue;
-            };
-            memories.push((marks.updated_at, memory(id, &marks, now)));
+    let sessions: Vec<u32> = user.active.into_iter().chain(ended).collect();
+    let mut memories: Vec<(Moment, Memory)> = match recall {
+        Some(recall) => {
+            let recent = recall.entries().filter(|entry| sessions.contains(&entry.session));
+            recent.filter(|entry| *entry.kind != *SUMMARY).map(|entry| recalled(entry, now)).collect()
         }
-    }
+        None => read(book, user, &sessions, now)?,
+    };
     memories.sort_by(|(a_at, a), (b_at, b)| {
         b.score.total_cmp(&a.score).then(b_at.cmp(a_at)).then(a.id.cmp(&b.id))
     });
     Ok(memories.into_iter().map(|(_, memory)| memory).collect())
 }
 
-fn memory(id: u64, marks: &Marks, now: Moment) -> Memory {
-    let recency = score::recency(now, marks.updated_at);
-    let revision = score::revision(marks.revision);
-    let weight = score::type_weight(&marks.kind);
-    let has_sources = marks.has_sources;
+fn read<S: Storage>(
+    book: Book<'_, S>,
+    user: &User,
+    sessions: &[u32],
+    now: Moment,
+) -> Result<Vec<(Moment, Memory)>, StorageError> {
+    let mut memories = Vec::new();
+    for &session in sessions {
+        for id in book.saved_in(user.no, session)? {
+            let Some(marks) = book.marks(user.no, id)?.filter(|marks| marks.kind != SUMMARY) else {
+                continue;
+            };
+            let Marks { kind, revision, updated_at, has_sources, .. } = marks;
+            memories.push((updated_at, memory(id, &kind, revision, updated_at, has_sources, now)));
+        }
+    }
+    Ok(memories)
+}
+
+fn recalled(entry: &Entry, now: Moment) -> (Moment, Memory) {
+    let Entry { id, kind, revision, updated_at, has_sources, .. } = entry;
+    (*updated_at, memory(*id, kind, *revision, *updated_at, *has_sources, now))
+}
+
+fn memory(id: u64, kind: &str, revision: u32, updated_at: Moment, has_sources: bool, now: Moment) -> Memory {
+    let recency = score::recency(now, updated_at);
+    let (revision, weight) = (score::revision(revision), score::type_weight(kind));
     Memory { id, has_sources, score: score::context(recency, revision, weight), recency, revision, weight }
 }

@@ -232,7 +232,7 @@ pub(super) fn any_leaf(rng: &mut Rng) -> String {
 /// Method and parameters of requests that are taken, in this order and any other.
 pub(crate) fn requests(place: &Place, report: &Value) -> Vec<(&'static str, Value)> {
     let root = &place.root;
-    vec![
+    let mut requests = vec![
         ("hello", json!({})),
         ("context.register", whole_context(place)),
         (
@@ -271,6 +271,38 @@ pub(crate) fn requests(place: &Place, report: &Value) -> Vec<(&'static str, Valu
         ("check", json!({ "report": report })),
         ("reload", json!({})),
         ("context.drop", json!({ "session": "f2" })),
+    ];
+    requests.extend(of_memory(place));
+    requests
+}
+
+fn of_memory(place: &Place) -> Vec<(&'static str, Value)> {
+    let (user, a) = ("alice", place.root.join("a"));
+    vec![
+        ("mem_session_start", json!({ "user_id": user, "stale": "demote" })),
+        (
+            "mem_save",
+            json!({ "user_id": user, "type": "decision", "title": "t <private>p</private>", "content": "c",
+            "topic_key": "k", "sources": [a, { "kind": "tree", "path": place.root.join("sub") }] }),
+        ),
+        (
+            "mem_save",
+            json!({ "user_id": user, "type": "pattern", "title": "other", "content": "words of it",
+            "sources": [{ "source": { "kind": "file", "path": a }, "digest": digest("1") }] }),
+        ),
+        ("mem_session_summary", json!({ "user_id": user, "summary": "so far" })),
+        (
+            "mem_search",
+            json!({ "user_id": user, "query": "words of c++", "limit": 3, "types_exclude": ["profile"] }),
+        ),
+        ("mem_search", json!({ "user_id": user, "query": "-", "types": ["decision"], "stale": "exclude" })),
+        ("mem_get_observation", json!({ "user_id": user, "observation_id": 1, "history": true })),
+        ("mem_timeline", json!({ "user_id": user, "observation_id": 2 })),
+        ("mem_stats", json!({ "user_id": user })),
+        ("mem_list_sessions", json!({ "user_id": user, "limit": 2 })),
+        ("mem_session_end", json!({ "user_id": user, "summary": "done" })),
+        ("decide", json!({ "session": "f0", "deadline_ms": 100, "memory": true })),
+        ("mem_forget", json!({ "user_id": user, "id": 2 })),
     ]
 }
 

@@ -61,6 +61,12 @@ fn least(method: &str) -> Value {
         "touch_ack" => json!({ "session": "s", "path": "a", "digest": "d" }),
         "subscribe" => json!({ "topics": ["gap"] }),
         "check" => json!({ "report": {} }),
+        "mem_save" => json!({ "user_id": "u", "type": "t", "title": "t", "content": "c" }),
+        "mem_session_summary" | "mem_session_end" => json!({ "user_id": "u", "summary": "s" }),
+        "mem_search" => json!({ "user_id": "u", "query": "q" }),
+        "mem_get_observation" | "mem_timeline" => json!({ "user_id": "u", "observation_id": 1 }),
+        "mem_forget" => json!({ "user_id": "u", "id": 1 }),
+        "mem_session_start" | "mem_stats" | "mem_list_sessions" => json!({ "user_id": "u" }),
         _ => json!({}),
     }
 }
@@ -74,11 +80,16 @@ fn every_verb_is_asked_for_by_its_own_method() {
     }
     assert_eq!(METHODS.iter().collect::<BTreeSet<_>>().len(), METHODS.len(), "a method is named twice");
     // Each of them is another verb, so it is enough that there are no more.
-    let source = include_str!("../../src/protocol/request.rs");
-    let (_, verbs) = source.split_once("pub enum Verb {\n").expect("the verbs");
-    let (verbs, _) = verbs.split_once("\n}").expect("their end");
-    let verbs = verbs.lines().filter(|line| line.ends_with(',')).count();
-    assert_eq!(verbs, METHODS.len(), "a verb has no method in the list");
+    let verbs = variants(include_str!("../../src/protocol/request.rs"), "pub enum Verb {\n");
+    let memory = variants(include_str!("../../src/protocol/memory/mod.rs"), "pub enum Ask {\n");
+    // One verb stands for all that is asked of the memory.
+    assert_eq!(verbs - 1 + memory, METHODS.len(), "a verb has no method in the list");
+}
+
+fn variants(source: &str, begin: &str) -> usize {
+    let (_, variants) = source.split_once(begin).expect("the enum");
+    let (variants, _) = variants.split_once("\n}").expect("its end");
+    variants.lines().filter(|line| line.ends_with(',')).count()
 }
 
 /// A world with one of everything that a source can be, and some things that none can.

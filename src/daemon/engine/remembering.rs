@@ -29,12 +29,16 @@ use std::time::{Duration, Instant};
 /// Clocks may be set, and machines sleep: whether a session has expired is asked at least this often.
 const EXPIRY_PAUSE_MAX: Duration = Duration::from_secs(3_600);
 const EXPIRY_PAUSE_MIN: Duration = Duration::from_secs(1);
+/// Between a failure to end sessions and the next try.
+const EXPIRY_TRY: Duration = Duration::from_secs(60);
 
 /// What the engine keeps of the memory beside its tables; all of it can be made again.
 pub(super) struct Remembering {
     timeout_micros: i64,
     cache_bytes_max: usize,
     recalls: HashMap<String, Recalled>,
+    /// Of whoever has never told anything.
+    nothing: Recall,
     turn: u64,
     /// When the next session may have expired.
     pub(super) expiry_at: Option<Instant>,
@@ -55,14 +59,22 @@ impl Remembering {
         let timeout_micros = i64::try_from(timeout.as_micros()).unwrap_or(i64::MAX);
         // Soon, for sessions may have expired while no daemon was there.
         let expiry_at = Some(Instant::now() + EXPIRY_PAUSE_MIN);
-        Self { timeout_micros, cache_bytes_max, recalls: HashMap::new(), turn: 0, expiry_at }
+        Self {
+            timeout_micros,
+            cache_bytes_max,
+            recalls: HashMap::new(),
+            nothing: Recall::default(),
+            turn: 0,
+            expiry_at,
+        }
     }
 
     fn take(&mut self, change: &Change) {
-        let Some(recalled) = self.recalls.get_mut(&change.user) else { return };
-        if let Some(id) = change.forgotten {
-            recalled.recall.remove(id);
+        if change.forgotten.is_some() {
+            // Its terms would stay in it until it is next made anew.
+            self.recalls.remove(&change.user);
         }
+        let Some(recalled) = self.recalls.get_mut(&change.user) else { return };
         if let Some(observation) =
             change.saved.as_ref().filter(|saved| recalled.whole || saved.id < recalled.next)
         {
@@ -166,7 +178,8 @@ impl Engine {
                 if let Err(refusal) = self.remember(&change, None) {
                     // The journal takes nothing at the moment. The user's next start ends it, or the next try.
                     tracing::warn!(why = %refusal, "a session that has expired could not be ended");
-                    self.expect_expiry_at(clock::now());
+                    self.remembering.expiry_at = Some(Instant::now() + EXPIRY_TRY);
+                    return Ok(());
                 }
             } else {
                 let span = self.book().span(held.no, active)?;
@@ -179,12 +192,12 @@ impl Engine {
     /// Everything that searches of this user need, or none as long as there is more of it to be read: who asks again lets
     /// others in between.
     pub(in crate::daemon) fn recall(&mut self, user: &str) -> Result<Option<&Recall>, StorageError> {
-        let held = self.book().user(user)?;
+        let Some(held) = self.book().user(user)? else { return Ok(Some(&self.remembering.nothing)) };
         let remembering = &mut self.remembering;
         remembering.turn += 1;
         let recalled = remembering.recalls.entry(user.to_owned()).or_default();
         recalled.used = remembering.turn;
-        if let (Some(held), false) = (held, recalled.whole) {
+        if !recalled.whole {
             let page = Book::new(self.index.storage()).page(held.no, recalled.next)?;
             recalled.whole = page.is_empty();
             page.iter().for_each(|observation| recalled.put(observation));
@@ -196,12 +209,41 @@ impl Engine {
         Ok(self.remembering.recalls.get(user).map(|recalled| &recalled.recall))
     }
 
+    /// The same as far as it is at hand: nothing is read for it.
+    pub(in crate::daemon) fn recall_at_hand(&self, user: &str) -> Option<&Recall> {
+        self.remembering.recalls.get(user).filter(|recalled| recalled.whole).map(|recalled| &recalled.recall)
+    }
+
+    /// Whether the sources of an observation that has some are fresh, in a word: what counting thousands of them needs.
+    pub(in crate::daemon) fn evidence_word(
+        &self,
+        id: u64,
+        sight: Sight,
+    ) -> Result<&'static str, StorageError> {
+        let Some(session) = self.index.session(&SessionId::of_observation(id)) else {
+            return Err(self.no_sources(id));
+        };
+        let known = self.index.summary(session)?;
+        let unseen =
+            sight == Sight::Blind || self.index.suspects(session) > 0 || self.index.is_doubted(session);
+        Ok(match (unseen, known.stale, known.unknown) {
+            (true, ..) => "unknown",
+            (false, 0, 0) => "fresh",
+            (false, 0, _) => "unknown",
+            (false, ..) => "stale",
+        })
+    }
+
+    fn no_sources(&self, id: u64) -> StorageError {
+        let reason = format!("what observation {id} rests on is missing");
+        self.index.storage().distrust(StorageError::contents("find", Table::Names, reason))
+    }
+
     /// What is known of the sources of an observation that has some.
     pub(in crate::daemon) fn evidence(&mut self, id: u64, sight: Sight) -> Result<Evidence, StorageError> {
         let name = SessionId::of_observation(id);
         let Some(view) = self.view(&name, Listed::Doubtful, sight)? else {
-            let reason = format!("what observation {id} rests on is missing");
-            return Err(self.index.storage().distrust(StorageError::contents("find", Table::Names, reason)));
+            return Err(self.no_sources(id));
         };
         let doubtful: Vec<&Line> = view.lines.iter().filter(|line| line.is_doubtful()).collect();
         let is_stale = |line: &&Line| matches!(line.freshness, Freshness::Stale(_));

@@ -274,7 +274,7 @@ fn counted(engine: &mut Engine, user: &str, sight: Sight) -> Result<Stats, Stora
     engine.recall(user)?.map(count);
     let (mut stale, mut unknown) = (0, 0);
     for id in with_sources {
-        match engine.evidence(id, sight)?.evidence {
+        match engine.evidence_word(id, sight)? {
             "stale" => stale += 1,
             "unknown" => unknown += 1,
             _ => {}

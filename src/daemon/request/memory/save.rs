@@ -35,7 +35,7 @@ pub(super) async fn summary(daemon: &Daemon, ask: Summary) -> Answer {
 /// What rests on nothing waits for no look.
 async fn save_words(daemon: &Daemon, user: String, save: step::Save, sources: Option<Update>) -> Answer {
     let saved = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
-        let (saved, _) = keep(engine, &user, save, sources)?;
+        let (saved, _) = keep(engine, &user, save, sources, usize::MAX)?;
         Ok::<_, Refusal>(durable(engine, to_json(&saved)))
     });
     let (answer, synced) = saved.await??;
@@ -46,11 +46,12 @@ async fn save_words(daemon: &Daemon, user: String, save: step::Save, sources: Op
 /// As a registration: what is on the disk when the request was sent is what the observation rests on.
 async fn save_with_sources(daemon: &Daemon, user: String, save: step::Save, sources: Update) -> Answer {
     let deadline = Instant::now() + Duration::from_millis(daemon.config().context.register_deadline_ms);
+    let rows_max = daemon.config().context.results_max;
     let begun = daemon.engine.when(Need::Barrier, deadline, move |engine, sight| {
         if sight == Sight::Blind {
             return Err(blind());
         }
-        keep(engine, &user, save, Some(sources))
+        keep(engine, &user, save, Some(sources), rows_max)
     });
     let (saved, begun) = begun.await??;
     let begun = begun.expect("because sources were told, and what has some is registered");
@@ -74,6 +75,7 @@ fn keep(
     user: &str,
     save: step::Save,
     sources: Option<Update>,
+    rows_max: usize,
 ) -> Result<(Saved, Option<Begun>), Refusal> {
     let (change, saved) = step::save(engine.book(), user, save, &engine.circumstances())?;
     let id = saved.observation.id;
@@ -82,6 +84,10 @@ fn keep(
     let sources = sources.map(|sources| Update { session, user: Some(user.to_owned()), ..sources });
     // Nothing to be taken from what has none.
     let sources = sources.filter(|sources| had_sources || !sources.results.is_empty());
+    if let Some(sources) = &sources {
+        // What is journaled must be taken, now and by every replay.
+        engine.index.admits(sources, rows_max)?;
+    }
     let registered = engine.remember(&change, sources.as_ref())?;
     let begun = registered.map(|registered| Begun { session: registered.session, told: registered.told });
     let marks = saved.observation.marks;

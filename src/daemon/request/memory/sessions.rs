@@ -47,7 +47,7 @@ fn ended(engine: &Engine, user: &str) -> Result<Vec<Ended>, StorageError> {
 fn recent_memories(engine: &Engine, user: &str) -> Result<Ranked, StorageError> {
     let book = engine.book();
     let Some(held) = book.user(user)? else { return Ok(Ranked::default()) };
-    let memories = recent::memories(book, &held, engine.circumstances().now)?;
+    let memories = recent::memories(book, &held, engine.recall_at_hand(user), engine.circumstances().now)?;
     Ok(Ranked { user: held.no, entries: memories.into_iter().map(Into::into).collect() })
 }
 
