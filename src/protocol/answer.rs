@@ -25,12 +25,17 @@ pub fn refusal_line(id: Option<&RawValue>, refusal: &Refusal) -> String {
 pub struct Answer {
     /// The request's id.
     pub id: Option<u64>,
-    /// What was asked for.
-    #[serde(default)]
+    /// What was asked for; `null` is an answer too.
+    #[serde(default, deserialize_with = "some")]
     pub result: Option<Box<RawValue>>,
     /// Why there is none.
     #[serde(default)]
     pub error: Option<Refusal>,
+}
+
+/// Whatever stands there is some value, `null` included.
+fn some<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::deserialize(value).map(Some)
 }
 
 /// `hello`
