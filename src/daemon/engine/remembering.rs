@@ -82,11 +82,12 @@ impl Remembering {
         }
     }
 
-    /// Users who have not searched for longest are let go.
+    /// Users who have not searched for longest are let go; but nobody of whom more is still being read, or two who read at the
+    /// same time would let each other go for ever.
     fn make_room(&mut self, keep: &str) {
         let mut bytes: usize = self.recalls.values().map(|recalled| recalled.recall.bytes()).sum();
         while bytes > self.cache_bytes_max {
-            let others = self.recalls.iter().filter(|(user, _)| *user != keep);
+            let others = self.recalls.iter().filter(|(user, recalled)| *user != keep && recalled.whole);
             let Some((user, held)) = others.min_by_key(|(_, recalled)| recalled.used) else { return };
             bytes -= held.recall.bytes();
             let user = user.clone();

@@ -11,6 +11,7 @@ use crate::memory::observation::{Marks, Observation};
 use crate::memory::recall::{Entry, Recall};
 use crate::memory::score;
 use crate::memory::terms::{self, Needle};
+use crate::memory::user::User;
 use crate::protocol::answer::to_json;
 use crate::protocol::memory::answer::{Compact, Evidence, Grounded, Parts, Past, Results, Stats, Whole};
 use crate::protocol::memory::{Around, Get, OfUser, Search, inward};
@@ -196,34 +197,47 @@ const AROUND: usize = 5;
 pub(super) async fn timeline(daemon: &Daemon, ask: Around) -> Answer {
     let user = inward::user(&ask.user_id)?;
     let anchor = inward::observation("observation_id", ask.observation_id)?;
-    recalled(daemon, &user).await?;
-    let names = daemon.engine.when(Need::Nothing, Instant::now(), {
-        let user = user.clone();
-        move |engine, _| Ok::<_, Refusal>(grounded(&around(engine, &user, anchor)?.1))
-    });
-    let need = Need::AllSettled(names.await??);
+    let window = recalled(daemon, &user, move |_, recall| around(recall, anchor)).await?;
+    let need = Need::AllSettled(grounded(&window));
     let deadline = Instant::now() + daemon.config().deadline(None);
     let told = daemon.engine.when(need, deadline, move |engine, sight| {
         engine.trust_journal()?;
-        let (user, window) = around(engine, &user, anchor)?;
-        let mut results = Vec::new();
-        for entry in window {
-            let evidence = evidence(engine, entry.id, entry.has_sources, sight)?;
-            let compact = Compact::new(engine.book().must_have(user, entry.id)?, evidence);
-            results.push(Compact { is_anchor: (entry.id == anchor).then_some(true), ..compact });
-        }
-        Ok::<_, Refusal>(to_json(&Results { results }))
+        Ok::<_, Refusal>(to_json(&Results { results: told(engine, &user, anchor, &window, sight)? }))
     });
     told.await?
 }
 
-fn around(engine: &mut Engine, user: &str, anchor: u64) -> Result<(u32, Vec<Entry>), StorageError> {
-    let no = engine.book().user(user)?.map_or(0, |held| held.no);
-    let Some(recall) = engine.recall(user)? else { return Ok((no, Vec::new())) };
+/// None when the anchor is not there.
+fn around(recall: &Recall, anchor: u64) -> Vec<Entry> {
     let order = recall.in_order();
-    let Some(at) = order.iter().position(|entry| entry.id == anchor) else { return Ok((no, Vec::new())) };
+    let Some(at) = order.iter().position(|entry| entry.id == anchor) else { return Vec::new() };
     let window = &order[at.saturating_sub(AROUND)..order.len().min(at + AROUND + 1)];
-    Ok((no, window.iter().map(|&entry| entry.clone()).collect()))
+    window.iter().map(|&entry| entry.clone()).collect()
+}
+
+/// Without what has been forgotten meanwhile; nothing when that is the anchor.
+fn told(
+    engine: &mut Engine,
+    user: &str,
+    anchor: u64,
+    window: &[Entry],
+    sight: Sight,
+) -> Result<Vec<Compact>, StorageError> {
+    let Some(held) = engine.book().user(user)? else { return Ok(Vec::new()) };
+    let mut told = Vec::new();
+    for &Entry { id, .. } in window {
+        let observation = engine.book().observation(held.no, id)?;
+        let is_anchor = (id == anchor).then_some(true);
+        match (observation, is_anchor) {
+            (Some(observation), is_anchor) => {
+                let evidence = evidence(engine, id, observation.marks.has_sources, sight)?;
+                told.push(Compact { is_anchor, ..Compact::new(observation, evidence) });
+            }
+            (None, Some(_)) => return Ok(Vec::new()),
+            (None, None) => {}
+        }
+    }
+    Ok(told)
 }
 
 /// The names under which the index knows what these rest on.
@@ -232,54 +246,65 @@ fn grounded<'entry>(entries: impl IntoIterator<Item = &'entry Entry>) -> Vec<Ses
     with.map(|entry| SessionId::of_observation(entry.id)).collect()
 }
 
-/// Done when everything that searches of a user need has been read.
-pub(super) async fn recalled(daemon: &Daemon, user: &str) -> Result<(), Refusal> {
+/// What is found in everything that searches of a user need, in the turn of the engine in which all of it has been read: in
+/// the next one it may have been let go.
+pub(super) async fn recalled<T: Send + 'static>(
+    daemon: &Daemon,
+    user: &str,
+    find: impl Fn(User, &Recall) -> T + Clone + Send + 'static,
+) -> Result<T, Refusal> {
     loop {
-        let user = user.to_owned();
+        let (user, find) = (user.to_owned(), find.clone());
         let read = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
-            Ok::<_, Refusal>(engine.recall(&user)?.is_some())
+            let held = engine.book().user(&user)?.unwrap_or_default();
+            Ok::<_, Refusal>(engine.recall(&user)?.map(|recall| find(held, recall)))
         });
-        if read.await?? {
-            return Ok(());
+        if let Some(found) = read.await?? {
+            return Ok(found);
         }
     }
 }
 
 pub(super) async fn stats(daemon: &Daemon, ask: OfUser) -> Answer {
     let user = inward::user(&ask.user_id)?;
-    recalled(daemon, &user).await?;
-    let names = daemon.engine.when(Need::Nothing, Instant::now(), {
-        let user = user.clone();
-        move |engine, _| Ok::<_, Refusal>(engine.recall(&user)?.map(|recall| grounded(recall.entries())))
-    });
-    let need = Need::AllSettled(names.await??.unwrap_or_default());
+    let found = |held: User, recall: &Recall| (held.no, counted(held, recall), grounded(recall.entries()));
+    let (no, counts, grounded) = recalled(daemon, &user, found).await?;
+    let need = Need::AllSettled(grounded.clone());
     let deadline = Instant::now() + daemon.config().deadline(None);
     let counted = daemon.engine.when(need, deadline, move |engine, sight| {
         engine.trust_journal()?;
-        Ok::<_, Refusal>(to_json(&counted(engine, &user, sight)?))
+        Ok::<_, Refusal>(to_json(&judged(engine, no, counts, &grounded, sight)?))
     });
     counted.await?
 }
 
-fn counted(engine: &mut Engine, user: &str, sight: Sight) -> Result<Stats, StorageError> {
-    let held = engine.book().user(user)?.unwrap_or_default();
+fn counted(held: User, recall: &Recall) -> Stats {
     let mut by_type: BTreeMap<String, u64> = BTreeMap::new();
-    let mut with_sources = Vec::new();
-    let count = |recall: &Recall| {
-        for entry in recall.entries() {
-            *by_type.entry(entry.kind.to_string()).or_default() += 1;
-            with_sources.extend(entry.has_sources.then_some(entry.id));
-        }
-    };
-    engine.recall(user)?.map(count);
+    for entry in recall.entries() {
+        *by_type.entry(entry.kind.to_string()).or_default() += 1;
+    }
+    let (observations, sessions) = (held.observations, u64::from(held.sessions));
+    Stats { observations, sessions, by_type, stale: 0, unknown: 0 }
+}
+
+fn judged(
+    engine: &Engine,
+    user: u32,
+    counts: Stats,
+    grounded: &[SessionId],
+    sight: Sight,
+) -> Result<Stats, StorageError> {
     let (mut stale, mut unknown) = (0, 0);
-    for id in with_sources {
+    for id in grounded.iter().filter_map(SessionId::observation) {
+        // Forgotten meanwhile, or resting on nothing any more.
+        if !engine.book().marks(user, id)?.is_some_and(|marks| marks.has_sources) {
+            continue;
+        }
         match engine.evidence_word(id, sight)? {
             "stale" => stale += 1,
             "unknown" => unknown += 1,
             _ => {}
         }
     }
-    let (observations, sessions) = (held.observations, u64::from(held.sessions));
-    Ok(Stats { observations, sessions, by_type, stale, unknown })
+    Ok(Stats { stale, unknown, ..counts })
 }

@@ -36,12 +36,7 @@ pub(in crate::daemon::request) async fn seen_with_memory(
         session.map(|session| engine.index.head(session)).transpose()
     });
     let Some(head) = user.await?? else { return Ok(None) };
-    recalled(daemon, &head.user).await?;
-    let candidates = daemon.engine.when(Need::Nothing, Instant::now(), {
-        let user = head.user.clone();
-        move |engine, _| Ok::<_, Refusal>(engine.recall(&user)?.map(candidates).unwrap_or_default())
-    });
-    let candidates = candidates.await??;
+    let candidates = recalled(daemon, &head.user, |_, recall| candidates(recall)).await?;
     let own = candidates.iter().copied().map(SessionId::of_observation);
     let need = Need::AllSettled(std::iter::once(session.clone()).chain(own).collect());
     let name = session.clone();
