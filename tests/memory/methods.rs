@@ -173,7 +173,7 @@ fn wrongs() -> Vec<(&'static str, Value, &'static str, &'static str)> {
         ("mem_session_start", json!({}), "invalid_params", "user_id"),
         ("mem_session_start", json!({ "user_id": "" }), "invalid_params", "user_id"),
         ("mem_session_start", json!({ "user_id": blank }), "invalid_params", "user_id"),
-        ("mem_session_start", json!({ "user_id": 7 }), "invalid_params", "user_id"),
+        ("mem_session_start", json!({ "user_id": 7 }), "invalid_params", "a string"),
         ("mem_session_start", json!({ "user_id": "a\nb" }), "invalid_params", "control"),
         ("mem_session_start", json!({ "user_id": long(201) }), "too_large", "200"),
         ("mem_session_start", with(json!({ "stale": "forget" })), "invalid_params", "forget"),

@@ -2,6 +2,7 @@
 //! happens to a daemon.
 
 mod clock;
+mod crowd;
 mod failing;
 mod forgetting;
 mod kills;
@@ -49,6 +50,14 @@ fn save_under(client: &mut Client, user: &str, topic_key: &str, title: &str, con
     ask(client, "mem_save", &params)
 }
 
+/// Without the moments since when something is not as it was: an index that is made anew does not know them.
+fn without_since(mut observation: Value) -> Value {
+    for changed in observation["changed"].as_array_mut().into_iter().flatten() {
+        changed.as_object_mut().expect("an object").remove("since");
+    }
+    observation
+}
+
 fn get(client: &mut Client, user: &str, id: &Value) -> Value {
     let params = json!({ "user_id": user, "observation_id": id, "history": true });
     ask(client, "mem_get_observation", &params)
@@ -86,7 +95,7 @@ fn all_of(client: &mut Client, user: &str, queries: &[&str]) -> Value {
             let around = results(&ask(client, "mem_timeline", &around));
             let around: Vec<(Value, Value)> =
                 around.into_iter().map(|entry| (entry["id"].clone(), entry["is_anchor"].clone())).collect();
-            observations.insert(id.to_string(), json!([get(client, user, id), around]));
+            observations.insert(id.to_string(), json!([without_since(get(client, user, id)), around]));
         }
         found.push(json!([query, ranks]));
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 pub(super) const USERS: [&str; 3] = ["ann", "bob", "cid"];
-const QUERIES: [&str; 5] = ["words", "topic", "number 7", "re", "🚀"];
+const QUERIES: [&str; 6] = ["so far", "words", "topic", "number 7", "re", "🚀"];
 
 /// Some of everything: keys, revisions, sources, summaries, sessions that ended, what was forgotten.
 pub(super) fn tell(daemon: &Daemon, place: &Place) {

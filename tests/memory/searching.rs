@@ -9,7 +9,7 @@ use staled::config::Config;
 const TEXTS: [(&str, &str, &[&str]); 12] = [
     ("compiler", "We build the kernel with C++ and not with C", &["C++", "c++ kernel"]),
     ("cleaning", "Never run rm -rf on the build folder", &["rm -rf", "-rf", "rm"]),
-    ("greeting", "The bot must say \"hi\" to everyone", &["say \"hi", "\"hi\"", "hi"]),
+    ("greeting", "The bot must say \"hi\" to everyone", &["say \"hi", "\"hi\""]),
     ("cargo features", "Enable memory:safe in the manifest", &["memory:safe", "memory:"]),
     (
         "token type",
@@ -22,7 +22,7 @@ const TEXTS: [(&str, &str, &[&str]); 12] = [
     ("accents", "A decisão foi tomada em São Paulo", &["decisão", "decisao", "SÃO PAULO"]),
     ("dash", "an em—dash, and a lone - here", &[" - "]),
     ("environment", "Read the .env file; DATABASE_URL is in it", &[".env", "DATABASE_URL", "database url"]),
-    ("odd", "xq zz", &["xq", "x q", "zz"]),
+    ("odd", "xq zz", &["xq", "zz", "XQ zz"]),
 ];
 
 #[test]
@@ -238,7 +238,8 @@ fn a_cache_that_holds_nobody_changes_no_answer() {
                 let user = format!("u{user}");
                 for number in 0..15 {
                     let found = search(&mut client, &user, &format!("word{number}"));
-                    assert_eq!(found.len(), 1, "{user} {number}: {found:?}");
+                    let first = found.first().map(|first| &first["excerpt"]);
+                    assert_eq!(first, Some(&json!(format!("common word{number}"))), "{user}");
                     let around = json!({ "user_id": user, "observation_id": found[0]["id"] });
                     let around = results(&ask(&mut client, "mem_timeline", &around));
                     assert!(around.len() > 5, "{user} {number}: {around:?}");
