@@ -231,8 +231,14 @@ pub(super) async fn timeline(daemon: &Daemon, ask: Around) -> Answer {
         engine.trust_journal()?;
         let mut results = Vec::new();
         for entry in window {
-            // Forgotten meanwhile.
-            let Some(observation) = engine.book().observation(no, entry.id)? else { continue };
+            let Some(observation) = engine.book().observation(no, entry.id)? else {
+                // Forgotten meanwhile. Around an anchor that is gone there is nothing.
+                if entry.id == anchor {
+                    results.clear();
+                    break;
+                }
+                continue;
+            };
             let evidence = evidence(engine, entry.id, observation.marks.has_sources, sight)?;
             let compact = Compact::new(observation, evidence);
             results.push(Compact { is_anchor: (entry.id == anchor).then_some(true), ..compact });
