@@ -58,8 +58,9 @@ fn what_is_private_is_redacted_in_every_field() {
         let ended = ask(client, "mem_session_end", &json!({ "user_id": user, "summary": said }));
         assert_eq!(ended["summary"], kept, "{said}");
         // Redacted, two users would be one.
-        let named = client.ask("mem_session_start", &json!({ "user_id": format!("{user}{said}") }));
-        assert_eq!(named.is_err(), said != kept, "{said}");
+        let params = json!({ "user_id": format!("{user}{said}") });
+        let (code, says) = refused(client, "mem_session_start", &params);
+        assert!(code == "invalid_params" && says.contains("private") && !says.contains(SECRET), "{says}");
     }
 }
 
