@@ -13,6 +13,7 @@ mod help;
 mod hostile;
 mod impasse;
 mod journald;
+mod mem;
 mod metrics;
 mod offline;
 #[cfg(debug_assertions)]

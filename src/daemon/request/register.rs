@@ -18,7 +18,7 @@ use crate::session::SessionId;
 use crate::session::context::Update;
 use crate::store::record::{Record, settled};
 use crate::store::syncer::Synced;
-use crate::world::digest;
+use crate::world::{digest, login_name};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -196,16 +196,4 @@ fn warnings(lines: &[Line], in_doubt: bool) -> Vec<String> {
 pub(super) async fn on_disk(word: oneshot::Receiver<Synced>) -> Result<(), Refusal> {
     let synced = synced(word).await;
     synced.map_err(|error| Refusal::application("store_failed", format!("the journal {error}")))
-}
-
-/// The login name behind our own uid, which is the only one that may connect.
-fn login_name() -> String {
-    let uid = rustix::process::geteuid().as_raw().to_string();
-    let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let entry = passwd.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)? == uid).then(|| name.to_owned())
-    });
-    entry.unwrap_or(uid)
 }

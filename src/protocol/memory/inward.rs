@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 pub const TITLE_BYTES_MAX: usize = 80;
 /// Longest user id, type and topic key, in bytes.
 pub const NAME_BYTES_MAX: usize = 200;
+/// A query is cut here.
+const QUERY_BYTES_MAX: usize = 16 * 1024;
 /// Most sources of one observation; of a command, what it reads.
 pub const SOURCES_MAX: usize = 100;
 /// Most results of one list.
@@ -40,6 +42,12 @@ pub struct Bounds<'bounds> {
 /// A user's id.
 pub fn user(told: &str) -> Checked<String> {
     let user = name("user_id", told)?;
+    // Redacted, two users would be one.
+    if user != told {
+        return Err(Refusal::invalid_params(
+            "user_id cannot hold private text: it would have to be kept as it is",
+        ));
+    }
     if user.chars().any(char::is_control) {
         return Err(Refusal::invalid_params("user_id must not hold control characters"));
     }
@@ -62,9 +70,9 @@ pub fn limit(told: Option<i64>) -> Checked<usize> {
     }
 }
 
-/// A query.
+/// A query; what stands behind its first 16 KiB is not looked for.
 pub fn query(told: &str) -> Checked<String> {
-    not_blank("query", strip(told))
+    not_blank("query", cut(strip(told).trim(), QUERY_BYTES_MAX).to_owned())
 }
 
 /// An observation to be saved, and what it rests on if that was told.

@@ -8,6 +8,7 @@ use crate::daemon::engine::Engine;
 use crate::daemon::handle::{Need, Sight};
 use crate::index::freshness::Freshness;
 use crate::index::row::{RowNo, SessionNo};
+use crate::memory::change::Change;
 use crate::memory::step;
 use crate::protocol::answer::to_json;
 use crate::protocol::memory::answer::{Forgotten, Saved};
@@ -134,12 +135,25 @@ pub(super) async fn forget(daemon: &Daemon, ask: Forget) -> Answer {
     let id = inward::observation("id", ask.id)?;
     let forgotten = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
         let change = step::forget(engine.book(), &user, id)?.ok_or_else(|| not_found(id))?;
-        engine.remember(&change, None)?;
+        forget_all(engine, change)?;
         Ok::<_, Refusal>(durable(engine, to_json(&Forgotten { id, forgotten: true })))
     });
     let (answer, synced) = forgotten.await??;
     on_disk(synced).await?;
     Ok(answer)
+}
+
+/// How many sessions one record tells: each has a summary of up to 64 KiB.
+const SESSIONS_MAX: usize = 64;
+
+/// What is said without the observation first, and then that it is gone: a record may be only so long.
+fn forget_all(engine: &mut Engine, mut change: Change) -> Result<(), Refusal> {
+    while change.sessions.len() > SESSIONS_MAX {
+        let sessions = change.sessions.split_off(change.sessions.len() - SESSIONS_MAX);
+        engine.remember(&Change { sessions, user: change.user.clone(), ..Change::default() }, None)?;
+    }
+    engine.remember(&change, None)?;
+    Ok(())
 }
 
 fn not_found(id: u64) -> Refusal {
