@@ -11,6 +11,7 @@ mod git_head;
 mod harness;
 mod layout;
 mod lies;
+mod memory;
 mod memory_evidence;
 mod readme;
 mod reports;

@@ -7,7 +7,7 @@ mod log;
 mod opening;
 mod points;
 mod rotation;
-mod traced;
+pub(crate) mod traced;
 
 use crate::harness::{PATIENCE, Place, digest, wait_until};
 use serde_json::{Value, json};

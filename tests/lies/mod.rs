@@ -3,7 +3,7 @@
 
 mod clocks;
 mod exchanges;
-mod jumps;
+pub(crate) mod jumps;
 mod kinds;
 pub(crate) mod limits;
 pub(crate) mod mounts;

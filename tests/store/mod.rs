@@ -9,7 +9,7 @@ mod edits;
 mod journal;
 mod journal_damage;
 mod lost;
-mod recovery;
+pub(crate) mod recovery;
 mod syncer;
 mod words;
 

@@ -54,10 +54,12 @@ pub(super) async fn search(daemon: &Daemon, ask: Search) -> Answer {
     let (query, limit) = (inward::query(&ask.query)?, inward::limit(ask.limit)?);
     let types = Types::new(ask.types, ask.types_exclude)?;
     let stale = ask.stale.unwrap_or_default();
+    // One moment for all of them: what is judged later than another is not older by that.
+    let now = clock::now();
     let ranked = if terms::is_short(&query) {
-        holding(daemon, &user, &query, types).await?
+        holding(daemon, &user, &query, types, now).await?
     } else {
-        ranked(daemon, user, query, types).await?
+        ranked(daemon, user, query, types, now).await?
     };
     let results: Vec<Compact> = picked(daemon, limit, stale, ranked).await?;
     Ok(to_json(&Results { results }))
@@ -84,10 +86,14 @@ fn scored(
 }
 
 /// What answers the query, ranked in one turn of the engine once everything is at hand.
-async fn ranked(daemon: &Daemon, user: String, query: String, types: Types) -> Result<Ranked, Refusal> {
+async fn ranked(
+    daemon: &Daemon,
+    user: String,
+    query: String,
+    types: Types,
+    now: Moment,
+) -> Result<Ranked, Refusal> {
     at_hand(daemon, &user, move |user, recall| {
-        // One moment for all: what is judged later than another is not older by that.
-        let now = clock::now();
         let found = recall.rank(&query).into_iter().filter_map(|(id, rank)| {
             let entry = recall.entry(id).filter(|entry| types.want(&entry.kind))?;
             Some(scored(id, entry.has_sources, rank, (now, entry.updated_at), entry.revision))
@@ -98,9 +104,15 @@ async fn ranked(daemon: &Daemon, user: String, query: String, types: Types) -> R
 }
 
 /// What holds a query of a character or two, looked for in all that the user has, piece by piece.
-async fn holding(daemon: &Daemon, user: &str, query: &str, types: Types) -> Result<Ranked, Refusal> {
+async fn holding(
+    daemon: &Daemon,
+    user: &str,
+    query: &str,
+    types: Types,
+    now: Moment,
+) -> Result<Ranked, Refusal> {
     let (needle, types) = (Arc::new(Needle::new(query)), Arc::new(types));
-    let (mut found, mut from, now) = (Vec::new(), 0, clock::now());
+    let (mut found, mut from) = (Vec::new(), 0);
     loop {
         let (user, needle, types) = (user.to_owned(), Arc::clone(&needle), Arc::clone(&types));
         let page = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
@@ -219,8 +231,14 @@ pub(super) async fn timeline(daemon: &Daemon, ask: Around) -> Answer {
         engine.trust_journal()?;
         let mut results = Vec::new();
         for entry in window {
-            // Forgotten meanwhile.
-            let Some(observation) = engine.book().observation(no, entry.id)? else { continue };
+            let Some(observation) = engine.book().observation(no, entry.id)? else {
+                // Forgotten meanwhile. Around an anchor that is gone there is nothing.
+                if entry.id == anchor {
+                    results.clear();
+                    break;
+                }
+                continue;
+            };
             let evidence = evidence(engine, entry.id, observation.marks.has_sources, sight)?;
             let compact = Compact::new(observation, evidence);
             results.push(Compact { is_anchor: (entry.id == anchor).then_some(true), ..compact });
