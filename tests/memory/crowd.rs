@@ -1,10 +1,13 @@
 //! Many who tell, ask and forget at the same time, of one user: everybody is answered, and what is left adds up.
 
-use super::{LIMIT, audit, busy, refused, results, save, save_under, search};
+use super::{LIMIT, audit, busy, get, refused, results, save, save_under, scene, search};
 use crate::harness::{Daemon, Place, ask};
 use serde_json::{Value, json};
 use staled::client::{Client, ClientError};
+use staled::protocol::request::line;
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 
 const ROUNDS: usize = 60;
@@ -156,4 +159,37 @@ fn of_many_who_save_over_the_same_revision_one_does() {
     }
     let whole = super::get(&mut daemon.client(), "u", &json!(1));
     assert_eq!((&whole["revision_count"], whole["history"].as_array().map(Vec::len)), (&json!(6), Some(5)));
+}
+
+/// One that waits for its looks, and behind it what waits for none: each takes effect in the order in which it was sent.
+#[test]
+fn what_one_connection_sends_at_once_is_taken_in_its_order() {
+    let (place, daemon) = scene();
+    place.write("a", "1");
+    let mut stream = UnixStream::connect(&daemon.folders.socket).expect("it serves");
+    for round in 0..20 {
+        let user = format!("u{round}");
+        let save = |content: &str| json!({ "user_id": user, "type": "pattern", "title": "t", "topic_key": "k", "content": content });
+        let mut grounded = save("first");
+        grounded["sources"] = json!([place.root.join("a")]);
+        let asked = [
+            ("mem_save", grounded),
+            ("mem_save", save("second")),
+            ("mem_session_end", json!({ "user_id": user, "summary": "done" })),
+        ];
+        let lines: String =
+            (0..).zip(&asked).map(|(id, (method, params))| line(id, method, params) + "\n").collect();
+        stream.write_all(lines.as_bytes()).expect("it is taken");
+        let mut reader = BufReader::new(stream.try_clone().expect("a stream"));
+        for _ in &asked {
+            reader.read_line(&mut String::new()).expect("a line");
+        }
+        let client = &mut daemon.client();
+        let id = search(client, &user, "second")[0]["id"].clone();
+        let found = get(client, &user, &id);
+        assert_eq!((&found["content"], &found["revision_count"]), (&json!("second"), &json!(2)), "{user}");
+        let listed = ask(client, "mem_list_sessions", &json!({ "user_id": user }));
+        assert_eq!(listed["results"].as_array().map(Vec::len), Some(1), "{listed}");
+        assert_eq!(listed["results"][0]["summary"], "done");
+    }
 }

@@ -190,3 +190,28 @@ fn what_a_forgotten_observation_rested_on_is_gone_after_the_next_start() {
     assert_eq!(files_with(&state(&place), &secrets), []);
     audit(&place);
 }
+
+/// A decision that carried it on named it only: its line stands for ever.
+#[test]
+fn what_a_decision_carried_on_is_forgotten_too() {
+    let place = Place::new();
+    ["a", "b"].iter().for_each(|name| place.write(name, "1"));
+    let daemon = Daemon::start_with(&place.home, busy());
+    let client = &mut daemon.client();
+    let stale = json!([{ "id": "b", "source": { "kind": "file", "path": "b" }, "digest": crate::harness::digest("2") }]);
+    let context = json!({ "session": "s", "user": "u", "root": place.root, "results": stale });
+    ask(client, "context.register", &context);
+    let said = "Zq12Carried on";
+    let grounded = json!({ "user_id": "u", "type": "pattern", "title": said, "content": said, "sources": [place.root.join("a")] });
+    let saved = ask(client, "mem_save", &grounded);
+    let report = ask(client, "decide", &json!({ "session": "s", "memory": true, "deadline_ms": 10_000 }));
+    let fact = &report["typed_summary"]["verified_facts"][0];
+    assert_eq!((&fact["statement"], &fact["observation"]), (&json!(said), &saved["id"]), "{report}");
+    let log = std::fs::read_to_string(state(&place).join("decisions.jsonl")).expect("a log");
+    let line = log.lines().find(|line| line.contains("verified_facts")).expect("the decision");
+    assert!(line.contains("(observation 1 of the memory)") && !line.contains(said), "{line}");
+    assert!(line.contains(report["receipt"]["hash"].as_str().expect("a hash")), "{line}");
+    ask(client, "mem_forget", &json!({ "user_id": "u", "id": saved["id"] }));
+    wait_until("it is in no file", || files_with(&state(&place), &[said]).is_empty());
+    daemon.stop();
+}

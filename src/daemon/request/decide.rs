@@ -134,7 +134,9 @@ pub(super) async fn say(
         ));
     }
     let report = to_json(&report);
-    let receipt = daemon.log.append(&report).await.map_err(|error| {
+    let forgettable = forgettable(view, decision, &made);
+    let line = forgettable.as_deref().unwrap_or(&report);
+    let receipt = daemon.log.append(line).await.map_err(|error| {
         tracing::error!(%error, "a decision could not be logged");
         Refusal::application("log_failed", error)
     })?;
@@ -146,6 +148,21 @@ pub(super) async fn say(
         daemon.subscribers.tell(Topic::Decision, Some(session), line);
     }
     Ok(with_receipt(report, &receipt))
+}
+
+/// The report as it is logged where it says what may be forgotten later: a line of the log stands for ever, so it names the
+/// observations that it carried on, and what they say is in the answer alone.
+fn forgettable(view: &View, decision: &Decision, made: &Circumstances<'_>) -> Option<String> {
+    let mut named = decision.clone();
+    let facts = named.summary.iter_mut().flat_map(|summary| &mut summary.verified_facts);
+    let mut any = false;
+    for (fact, observation) in
+        facts.filter_map(|fact| fact.observation.map(|observation| (fact, observation)))
+    {
+        fact.statement = format!("(observation {observation} of the memory)");
+        any = true;
+    }
+    any.then(|| to_json(&report(view, &named, made)))
 }
 
 fn with_receipt(mut report: String, receipt: &Receipt) -> String {

@@ -36,9 +36,11 @@ pub(super) async fn summary(daemon: &Daemon, ask: Summary) -> Answer {
     save_words(daemon, user, save, None).await
 }
 
-/// What rests on nothing waits for no look.
+/// What rests on nothing waits for no look, but behind a barrier all the same: so saves keep the order in which one connection
+/// sent them. It need not be seen.
 async fn save_words(daemon: &Daemon, user: String, save: step::Save, sources: Option<Update>) -> Answer {
-    let saved = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+    let deadline = Instant::now() + daemon.config().deadline(None);
+    let saved = daemon.engine.when(Need::Barrier, deadline, move |engine, _| {
         let (saved, _) = keep(engine, &user, save, sources, usize::MAX)?;
         Ok::<_, Refusal>(durable(engine, to_json(&saved)))
     });
@@ -133,7 +135,8 @@ fn finish(engine: &mut Engine, saved: Saved, begun: &Begun, sight: Sight) -> Res
 pub(super) async fn forget(daemon: &Daemon, ask: Forget) -> Answer {
     let user = inward::user(&ask.user_id)?;
     let id = inward::observation("id", ask.id)?;
-    let forgotten = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+    let deadline = Instant::now() + daemon.config().deadline(None);
+    let forgotten = daemon.engine.when(Need::Barrier, deadline, move |engine, _| {
         let change = step::forget(engine.book(), &user, id)?.ok_or_else(|| not_found(id))?;
         forget_all(engine, change)?;
         Ok::<_, Refusal>(durable(engine, to_json(&Forgotten { id, forgotten: true })))

@@ -19,7 +19,9 @@ const MEMORIES: usize = 10;
 
 pub(super) async fn start(daemon: &Daemon, ask: Start) -> Answer {
     let user = inward::user(&ask.user_id)?;
-    let begun = daemon.engine.when(Need::Nothing, Instant::now(), {
+    // As a save, behind a barrier for the order's sake alone.
+    let deadline = Instant::now() + daemon.config().deadline(None);
+    let begun = daemon.engine.when(Need::Barrier, deadline, {
         let user = user.clone();
         move |engine, _| {
             let (change, session, is_new) = step::start(engine.book(), &user, &engine.circumstances())?;
@@ -55,7 +57,8 @@ fn recent_memories(engine: &Engine, user: &str) -> Result<Ranked, StorageError> 
 pub(super) async fn end(daemon: &Daemon, ask: Summary) -> Answer {
     let user = inward::user(&ask.user_id)?;
     let summary = inward::summary_text(&ask.summary, bounds(&daemon.config().memory))?;
-    let ended = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+    let deadline = Instant::now() + daemon.config().deadline(None);
+    let ended = daemon.engine.when(Need::Barrier, deadline, move |engine, _| {
         let ended = step::end(engine.book(), &user, summary, &engine.circumstances())?;
         let Some((change, session)) = ended else { return Err(not_active(&user)) };
         engine.remember(&change, None)?;
