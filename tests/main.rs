@@ -12,6 +12,7 @@ mod harness;
 mod layout;
 mod lies;
 mod memory;
+mod memory_evidence;
 mod readme;
 mod reports;
 mod sim;

@@ -279,8 +279,10 @@ impl Engine {
 }
 
 fn changed(line: &Line) -> Changed {
+    // The row of a HEAD has a name in a session, and here only a number.
+    let path = line.source.path().map_or_else(|| line.label(), ToOwned::to_owned);
     Changed {
-        path: WirePath(line.label()),
+        path: WirePath(path),
         status: line.freshness.word(),
         cause: line.freshness.cause(),
         was: line.was.clone(),

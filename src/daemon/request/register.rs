@@ -86,7 +86,7 @@ fn begin(engine: &mut Engine, update: &Update, rows_max: usize, sight: Sight) ->
 }
 
 /// The rows of a session that are not fresh, if anybody wants to be told when they are.
-fn doubtful(engine: &mut Engine, name: &SessionId) -> Result<HashMap<String, Freshness>, Refusal> {
+pub(super) fn doubtful(engine: &mut Engine, name: &SessionId) -> Result<HashMap<String, Freshness>, Refusal> {
     if !engine.wants_changes(name) {
         return Ok(HashMap::new());
     }
@@ -96,11 +96,15 @@ fn doubtful(engine: &mut Engine, name: &SessionId) -> Result<HashMap<String, Fre
 
 /// A row that was told anew has started over, and nobody looks at it as a change when it is fresh at once. For whoever
 /// was told that it was not, it is one.
-fn restored(begun: &Begun, lines: &[Line]) -> Vec<Change> {
+pub(super) fn restored(
+    session: SessionNo,
+    doubtful: &HashMap<String, Freshness>,
+    lines: &[Line],
+) -> Vec<Change> {
     let fresh = lines.iter().filter(|line| line.freshness == Freshness::Fresh);
     let of = |line: &Line| {
-        let from = *begun.doubtful.get(&line.id).filter(|from| **from != Freshness::Fresh)?;
-        Some(Change { session: begun.session, id: line.id.clone(), from, to: Freshness::Fresh })
+        let from = *doubtful.get(&line.id).filter(|from| **from != Freshness::Fresh)?;
+        Some(Change { session, id: line.id.clone(), from, to: Freshness::Fresh })
     };
     fresh.filter_map(of).collect()
 }
@@ -145,7 +149,7 @@ fn finish(
     }
     engine.index.storage_mut().flush()?;
     let lines = engine.index.lines_of(session, &rows)?;
-    engine.push_changes(&restored(begun, &lines), clock::now())?;
+    engine.push_changes(&restored(session, &begun.doubtful, &lines), clock::now())?;
     let of = |role: Role| lines.iter().filter(move |line| line.role == role).map(told_line).collect();
     let answer = Registered {
         session: head.session.as_str(),

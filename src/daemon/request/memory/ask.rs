@@ -54,10 +54,12 @@ pub(super) async fn search(daemon: &Daemon, ask: Search) -> Answer {
     let (query, limit) = (inward::query(&ask.query)?, inward::limit(ask.limit)?);
     let types = Types::new(ask.types, ask.types_exclude)?;
     let stale = ask.stale.unwrap_or_default();
+    // One moment for all of them: what is judged later than another is not older by that.
+    let now = clock::now();
     let ranked = if terms::is_short(&query) {
-        holding(daemon, &user, &query, types).await?
+        holding(daemon, &user, &query, types, now).await?
     } else {
-        ranked(daemon, user, query, types).await?
+        ranked(daemon, user, query, types, now).await?
     };
     let results: Vec<Compact> = picked(daemon, limit, stale, ranked).await?;
     Ok(to_json(&Results { results }))
@@ -71,18 +73,30 @@ fn sorted(mut found: Vec<(Moment, Candidate)>) -> Vec<Candidate> {
     found.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-fn scored(id: u64, has_sources: bool, rank: f64, updated_at: Moment, revision: u32) -> (Moment, Candidate) {
-    let (recency, revision) = (score::recency(clock::now(), updated_at), score::revision(revision));
+fn scored(
+    id: u64,
+    has_sources: bool,
+    rank: f64,
+    (now, updated_at): (Moment, Moment),
+    revision: u32,
+) -> (Moment, Candidate) {
+    let (recency, revision) = (score::recency(now, updated_at), score::revision(revision));
     let parts = Parts { rank: Some(rank), recency, revision, kind: None };
     (updated_at, Candidate { id, has_sources, score: score::search(rank, recency, revision), parts })
 }
 
 /// What answers the query, ranked in one turn of the engine once everything is at hand.
-async fn ranked(daemon: &Daemon, user: String, query: String, types: Types) -> Result<Ranked, Refusal> {
+async fn ranked(
+    daemon: &Daemon,
+    user: String,
+    query: String,
+    types: Types,
+    now: Moment,
+) -> Result<Ranked, Refusal> {
     at_hand(daemon, &user, move |user, recall| {
         let found = recall.rank(&query).into_iter().filter_map(|(id, rank)| {
             let entry = recall.entry(id).filter(|entry| types.want(&entry.kind))?;
-            Some(scored(id, entry.has_sources, rank, entry.updated_at, entry.revision))
+            Some(scored(id, entry.has_sources, rank, (now, entry.updated_at), entry.revision))
         });
         Ranked { user, entries: sorted(found.collect()) }
     })
@@ -90,7 +104,13 @@ async fn ranked(daemon: &Daemon, user: String, query: String, types: Types) -> R
 }
 
 /// What holds a query of a character or two, looked for in all that the user has, piece by piece.
-async fn holding(daemon: &Daemon, user: &str, query: &str, types: Types) -> Result<Ranked, Refusal> {
+async fn holding(
+    daemon: &Daemon,
+    user: &str,
+    query: &str,
+    types: Types,
+    now: Moment,
+) -> Result<Ranked, Refusal> {
     let (needle, types) = (Arc::new(Needle::new(query)), Arc::new(types));
     let (mut found, mut from) = (Vec::new(), 0);
     loop {
@@ -100,7 +120,7 @@ async fn holding(daemon: &Daemon, user: &str, query: &str, types: Types) -> Resu
             let held = book.user(&user)?.unwrap_or_default();
             let page = if held.observations > 0 { book.page(held.no, from)? } else { Vec::new() };
             let next = page.last().map(|last| last.id + 1);
-            let found = page.iter().filter_map(|observation| held_by(&needle, &types, observation));
+            let found = page.iter().filter_map(|observation| held_by(&needle, &types, observation, now));
             Ok::<_, Refusal>((held.no, found.collect::<Vec<_>>(), next))
         });
         let (user, page, next) = page.await??;
@@ -112,10 +132,15 @@ async fn holding(daemon: &Daemon, user: &str, query: &str, types: Types) -> Resu
     }
 }
 
-fn held_by(needle: &Needle, types: &Types, observation: &Observation) -> Option<(Moment, Candidate)> {
+fn held_by(
+    needle: &Needle,
+    types: &Types,
+    observation: &Observation,
+    now: Moment,
+) -> Option<(Moment, Candidate)> {
     let Observation { id, marks, words } = observation;
     let rank = needle.rank(&words.title, &words.content).filter(|_| types.want(&marks.kind))?;
-    Some(scored(*id, marks.has_sources, rank, marks.updated_at, marks.revision))
+    Some(scored(*id, marks.has_sources, rank, (now, marks.updated_at), marks.revision))
 }
 
 pub(super) async fn get(daemon: &Daemon, ask: Get) -> Answer {

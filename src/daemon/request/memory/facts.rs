@@ -6,7 +6,6 @@ use crate::daemon::Daemon;
 use crate::daemon::clock;
 use crate::daemon::engine::Engine;
 use crate::daemon::handle::{Need, Sight};
-use crate::index::row::Role;
 use crate::index::storage::{StorageError, StoredFact};
 use crate::index::view::{FactLine, Listed, View};
 use crate::memory::observation::{Observation, SUMMARY};
@@ -16,7 +15,7 @@ use crate::protocol::convert::TEXT_BYTES_MAX;
 use crate::protocol::gate::may_be_same;
 use crate::protocol::refusal::Refusal;
 use crate::session::SessionId;
-use crate::session::source::absolute;
+use crate::session::source::normal;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -102,17 +101,17 @@ fn fact(engine: &Engine, view: &View, observation: Observation) -> Result<Option
     let Observation { id, words, .. } = observation;
     let Some(session) = engine.index.session(&SessionId::of_observation(id)) else { return Ok(None) };
     let rows = engine.index.rows(session)?;
-    let told = || rows.iter().filter(|row| row.role == Role::Result);
-    let root = &view.head.root;
-    let below = |path: &Path| absolute(root, path).starts_with(root);
-    if !told().filter_map(|row| row.source.path()).any(below) {
+    let root = normal(&view.head.root);
+    let paths: Vec<&Path> = rows.iter().filter_map(|row| row.source.path()).collect();
+    if !paths.iter().any(|path| normal(path).starts_with(&root)) {
         return Ok(None);
     }
     let fact = StoredFact {
         id: id.to_string(),
         statement: if words.content.len() <= TEXT_BYTES_MAX { words.content } else { words.title },
         evidence: format!("observation {id} of the memory"),
-        sources: told().filter_map(|row| row.source.path().map(ToOwned::to_owned)).collect(),
+        // With what its commands read: they have no path of their own.
+        sources: paths.into_iter().map(ToOwned::to_owned).collect(),
         rows: rows.iter().map(|row| row.no).collect(),
     };
     let judged = engine.index.fact_beside(session, &fact, view)?;

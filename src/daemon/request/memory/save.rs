@@ -1,10 +1,12 @@
 //! `mem_save`, `mem_session_summary` and `mem_forget`.
 
-use super::super::register::on_disk;
+use super::super::register::{doubtful, on_disk, restored};
 use super::super::{Answer, Daemon, blind};
 use super::{Durable, bounds, durable};
+use crate::daemon::clock;
 use crate::daemon::engine::Engine;
 use crate::daemon::handle::{Need, Sight};
+use crate::index::freshness::Freshness;
 use crate::index::row::{RowNo, SessionNo};
 use crate::memory::change::Change;
 use crate::memory::step;
@@ -16,6 +18,7 @@ use crate::session::SessionId;
 use crate::session::context::Update;
 use crate::store::record::settled;
 use crate::world::digest;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 pub(super) async fn save(daemon: &Daemon, ask: Save) -> Answer {
@@ -69,6 +72,8 @@ async fn save_with_sources(daemon: &Daemon, user: String, save: step::Save, sour
 struct Begun {
     session: SessionNo,
     told: Vec<RowNo>,
+    /// What was not fresh before it.
+    doubtful: HashMap<String, Freshness>,
 }
 
 fn keep(
@@ -80,8 +85,9 @@ fn keep(
 ) -> Result<(Saved, Option<Begun>), Refusal> {
     let (change, saved) = step::save(engine.book(), user, save, &engine.circumstances())?;
     let id = saved.observation.id;
-    let had_sources = engine.index.session(&SessionId::of_observation(id)).is_some();
     let session = SessionId::of_observation(id);
+    let had_sources = engine.index.session(&session).is_some();
+    let doubtful = if sources.is_some() { doubtful(engine, &session)? } else { HashMap::new() };
     let sources = sources.map(|sources| Update { session, user: Some(user.to_owned()), ..sources });
     // Nothing to be taken from what has none.
     let sources = sources.filter(|sources| had_sources || !sources.results.is_empty());
@@ -90,7 +96,8 @@ fn keep(
         engine.index.admits(sources, rows_max)?;
     }
     let registered = engine.remember(&change, sources.as_ref())?;
-    let begun = registered.map(|registered| Begun { session: registered.session, told: registered.told });
+    let begun =
+        registered.map(|registered| Begun { session: registered.session, told: registered.told, doubtful });
     let marks = saved.observation.marks;
     let saved = Saved {
         id,
@@ -117,6 +124,8 @@ fn finish(engine: &mut Engine, saved: Saved, begun: &Begun, sight: Sight) -> Res
     for record in settled(name.as_str(), &rows) {
         engine.journaled(&record, |_| Ok::<_, Refusal>(()))?;
     }
+    let lines = engine.index.lines_of(begun.session, &rows)?;
+    engine.push_changes(&restored(begun.session, &begun.doubtful, &lines), clock::now())?;
     let evidence = Some(engine.evidence(saved.id, sight)?);
     Ok(durable(engine, to_json(&Saved { evidence, ..saved })))
 }
