@@ -7,9 +7,14 @@ use crate::store::recovery::FullDisk;
 use serde_json::{Value, json};
 use staled::client::{Client, ClientError};
 use staled::daemon::Folders;
+use std::path::PathBuf;
 
 fn content(number: usize) -> String {
     format!("mark{number}x {}", "word ".repeat(100))
+}
+
+fn folder_of_index(place: &Place) -> PathBuf {
+    Folders::below(&place.home).state.join("index")
 }
 
 fn params(number: usize) -> Value {
@@ -79,6 +84,8 @@ fn a_full_disk_costs_no_save_that_was_answered() {
     }
     daemon.stop();
     audit(&place);
+    // The journal alone has it all.
+    std::fs::remove_dir_all(folder_of_index(&place)).expect("an index");
     let daemon = Daemon::start(&place.home);
     assert_there(&mut daemon.client(), &answered, usize::MAX);
     daemon.stop();
@@ -117,6 +124,7 @@ fn a_sync_that_fails_is_told_to_whoever_waited_for_it() {
     let segments = std::fs::read_dir(folders.state.join("journal")).expect("a folder").count();
     assert_eq!(segments, 2, "a sync failed, and the journal went on in a new segment");
     audit(&place);
+    std::fs::remove_dir_all(folder_of_index(&place)).expect("an index");
     let daemon = Daemon::start(&place.home);
     assert_there(&mut daemon.client(), &answered, 8);
     // Said again, what was refused is there once.
