@@ -127,7 +127,7 @@ fn check_files(words: &Path, user: u32, told: &[(Vec<u8>, Vec<u8>)], seed: u64) 
     let files = names(words).into_iter().filter(|name| name.starts_with(&prefix));
     let files: Vec<usize> = files.map(|name| fs::read(words.join(name)).unwrap().len()).collect();
     let lengths: Vec<usize> = told.iter().map(|(_, value)| value.len()).collect();
-    assert_eq!(files.iter().sum::<usize>(), lengths.iter().sum(), "SEED={seed} user {user}");
+    assert_eq!(files.iter().sum::<usize>(), lengths.iter().sum::<usize>(), "SEED={seed} user {user}");
     assert!(
         files.iter().all(|file| *file <= FILE_BYTES || lengths.contains(file)),
         "SEED={seed} user {user}: {files:?} of {lengths:?}"
