@@ -281,7 +281,9 @@ fn what_was_forgotten_in_every_file_is_gone_from_all_of_them() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join("index");
     let mut index = told_in_many_files(&folder);
-    [0, 2, 4, 6].map(|number| index.remove(WORDS, &[0, 0, 0, 1, number]).unwrap());
+    for number in [0, 2, 4, 6] {
+        index.remove(WORDS, &[0, 0, 0, 1, number]).unwrap();
+    }
     index.shred(WORDS, &[0, 0, 0, 1]).unwrap();
     // The latest of them held something removed, so none of them is appended to.
     let expected = [("1-4", 800_000), ("1-5", 400_000), ("2-0", 9)];
