@@ -27,7 +27,7 @@
 //!    counts as stale where it is critical.
 //! 5. **A tree waits for its folders.** Only a tree none of whose folders is suspect has a digest, and a command is as
 //!    fresh as everything that it read.
-//! 6. **The journal is the truth.** The index in sled can be set aside at any time and is made again from it; what is left
+//! 6. **The journal is the truth.** The index in sled, with the words beside it, can be set aside at any time and is made again from it; what is left
 //!    of old records is told whole, from a replay of them alone, before they go.
 //! 7. **A failed store answers nothing.** The engine is taken apart and made again from what is on disk, as a start makes
 //!    it; a thread that dies of a panic ends the process.
@@ -44,6 +44,10 @@
 //! A request is framed and parsed ([`protocol`]), waits for its cookie and for the session's suspects
 //! (`daemon::engine`), becomes a [`index::view::View`], a [`decision::Decision`], a line of the decision log, and only
 //! then an answer (`daemon::request::decide`).
+//!
+//! What is to be remembered is planned by a pure step ([`memory::step`]), journaled as one record with what it rests on, and
+//! applied (`store::remembered`). Its sources are rows of a session of the index whose name no client can spell, so what is
+//! known of them is a view like any other.
 
 pub mod session;
 pub mod index;

@@ -11,6 +11,8 @@ mod git_head;
 mod harness;
 mod layout;
 mod lies;
+mod memory;
+mod memory_evidence;
 mod readme;
 mod reports;
 mod sim;

@@ -25,6 +25,7 @@ Exit codes: 0 resume, 10 fork, 11 fresh, 2 no decision could be made.
 Example:
   staled decide s-01
   staled decide s-01 --json | jq .typed_summary
+  staled decide s-01 --memory
   staled decide --no-daemon --context context.json")]
 pub(super) struct Args {
     /// The session
@@ -36,6 +37,9 @@ pub(super) struct Args {
     /// How long to wait for verification, in milliseconds, up to `decision.deadline_ms_max` [default: `decision.deadline_ms`]
     #[arg(long, value_name = "N")]
     deadline_ms: Option<u64>,
+    /// Let a fresh start carry on what the user's memory knows and nothing has changed, told apart
+    #[arg(long, conflicts_with = "no_daemon")]
+    memory: bool,
     /// Judge a context by one plain rescan, without a daemon and without its log
     #[arg(long, requires = "context")]
     no_daemon: bool,
@@ -71,7 +75,8 @@ fn ask(args: &Args) -> Decide {
         Rows::Stale => Some("stale".to_owned()),
     };
     let session = args.session.clone().unwrap_or_default();
-    Decide { session, rows, deadline_ms: args.deadline_ms, ..Decide::default() }
+    let memory = args.memory.then_some(true);
+    Decide { session, rows, deadline_ms: args.deadline_ms, memory, ..Decide::default() }
 }
 
 fn without_daemon(file: &Path, args: &Args) -> Result<String, Stop> {

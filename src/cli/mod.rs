@@ -18,6 +18,7 @@ mod install;
 mod journal;
 mod list;
 mod log;
+mod mem;
 mod metrics;
 mod out;
 mod paint;
@@ -80,6 +81,7 @@ enum Command {
     Export(export::Args),
     ImportState(export::ImportArgs),
     Log(log::Args),
+    Mem(mem::Args),
     Metrics(metrics::Args),
     List(list::Args),
     Drop(drop::Args),
@@ -105,6 +107,7 @@ impl Command {
             Self::Export(args) => export::run(&args, shell),
             Self::ImportState(args) => export::import(&args, shell),
             Self::Log(args) => log::run(args, shell),
+            Self::Mem(args) => mem::run(args, shell),
             Self::Metrics(args) => metrics::run(&args, shell),
             Self::List(args) => list::run(&args, shell),
             Self::Drop(args) => drop::run(&args, shell),

@@ -72,9 +72,14 @@ fn sections(report: &Value, paint: Paint) -> Vec<String> {
     let one = |text: String| if text.is_empty() { Vec::new() } else { vec![text] };
     let goal = text(&report["context"], "goal");
     let dropped = if summary.is_null() { &report["drop"] } else { &summary["stale_dropped"] };
+    let told = |from_memory: bool| {
+        let facts = list(summary, "verified_facts").iter();
+        facts.filter(move |fact| (fact["from"] == "memory") == from_memory).map(fact).collect()
+    };
     let sections = [
         ("goal", one(head(&goal, FACT_CHARS_MAX))),
-        ("still true", list(summary, "verified_facts").iter().map(fact).collect()),
+        ("still true", told(false)),
+        ("remembered", told(true)),
         ("dropped", paths(dropped)),
         ("read again", paths(&summary["reload"])),
         ("branches", list(report, "forks").iter().map(branch).collect()),

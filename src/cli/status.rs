@@ -112,7 +112,7 @@ fn print_health(answer: &Value, shell: &mut Shell) -> Result<(), Stop> {
     shell.out.lines(problems)
 }
 
-fn facts(answer: &Value) -> [(&'static str, String); 9] {
+fn facts(answer: &Value) -> [(&'static str, String); 10] {
     // Without a store there is none of these.
     let known =
         |field: &str| answer[field].as_u64().map_or("not known".to_owned(), |count| count.to_string());
@@ -140,6 +140,7 @@ fn facts(answer: &Value) -> [(&'static str, String); 9] {
         ("sessions", known("sessions")),
         ("sources", format!("{}{verifying}", known("sources"))),
         ("watches", known("watches")),
+        ("memory", memory(&answer["memory"])),
         ("events", known("events")),
         ("gaps", gaps),
         ("journal", format!("{journal}{compacted}")),
@@ -147,4 +148,13 @@ fn facts(answer: &Value) -> [(&'static str, String); 9] {
         ("anchored in", anchored),
         ("state", path(&answer["state"])),
     ]
+}
+
+fn memory(held: &Value) -> String {
+    if held.is_null() {
+        return "not known".to_owned();
+    }
+    let [observations, users] = [("observations", "observation"), ("users", "user")]
+        .map(|(field, thing)| super::words::counted(number(held, field), thing));
+    format!("{observations} of {users}")
 }

@@ -9,9 +9,9 @@ use super::storage::{SourceState, Storage, StorageError, StoredFact, StoredHead,
 use super::{Index, KeyKind};
 use crate::session::context::Seen;
 use crate::session::moment::Moment;
-use crate::session::source::Source;
+use crate::session::source::{Source, absolute, normal};
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What is known about one session at one clock.
 #[derive(Debug, Clone)]
@@ -315,8 +315,8 @@ impl<S: Storage> Index<S> {
             return Ok(Vec::new());
         }
         let ids: HashSet<&str> = doubtful().map(|line| line.id.as_str()).collect();
-        let identities: HashSet<&PathBuf> = doubtful().filter_map(|line| line.identity.as_ref()).collect();
-        head.facts.iter().map(|fact| self.judged_fact(session, fact, &ids, &identities)).collect()
+        let places = Places::of(&head.root, doubtful());
+        head.facts.iter().map(|fact| self.judged_fact(session, fact, &ids, &places)).collect()
     }
 
     /// A fact that rests on rows of another session, judged beside a view: it falls with whatever of the view stands in doubt
@@ -328,8 +328,8 @@ impl<S: Storage> Index<S> {
         view: &View,
     ) -> Result<FactLine, StorageError> {
         let doubtful = view.lines.iter().filter(|line| line.is_doubtful());
-        let identities: HashSet<&PathBuf> = doubtful.filter_map(|line| line.identity.as_ref()).collect();
-        self.judged_fact(session, fact, &HashSet::new(), &identities)
+        let places = Places::of(&view.head.root, doubtful);
+        self.judged_fact(session, fact, &HashSet::new(), &places)
     }
 
     fn judged_fact(
@@ -337,9 +337,9 @@ impl<S: Storage> Index<S> {
         session: SessionNo,
         fact: &StoredFact,
         ids: &HashSet<&str>,
-        identities: &HashSet<&PathBuf>,
+        places: &Places<'_>,
     ) -> Result<FactLine, StorageError> {
-        let mut fresh = !fact.rows.is_empty();
+        let mut fresh = !fact.rows.is_empty() && !fact.sources.iter().any(|source| places.are_named(source));
         let mut digest = None;
         for &no in &fact.rows {
             let Some(row) = self.shelf.row(session, no)? else {
@@ -350,7 +350,8 @@ impl<S: Storage> Index<S> {
                 Some(source) => Some(self.shelf.must(Table::Sources, &source_key(source))?),
                 None => None,
             };
-            let same_place = state.as_ref().and_then(identity).is_some_and(|path| identities.contains(&path));
+            let same_place =
+                state.as_ref().and_then(identity).is_some_and(|path| places.identities.contains(&path));
             fresh &= !ids.contains(row.id.as_str()) && !same_place;
             digest = digest.or_else(|| state.and_then(|state| state.found).as_ref().and_then(found_text));
         }
@@ -362,6 +363,33 @@ impl<S: Storage> Index<S> {
             fresh,
             observation: None,
         })
+    }
+}
+
+/// Where the rows of a view stand that are in doubt.
+struct Places<'view> {
+    root: &'view Path,
+    /// Where they lead.
+    identities: HashSet<&'view PathBuf>,
+    /// What they go by, and where that is below the root. Lines and trees are judged by themselves, and lead nowhere else;
+    /// but what a summary drops under a name it cannot carry on under the same name.
+    names: HashSet<PathBuf>,
+}
+
+impl<'view> Places<'view> {
+    fn of(root: &'view Path, doubtful: impl Iterator<Item = &'view Line>) -> Self {
+        let (mut identities, mut names) = (HashSet::new(), HashSet::new());
+        for line in doubtful {
+            identities.extend(&line.identity);
+            names.extend([PathBuf::from(&line.id), normal(&line.label())]);
+            let path = line.source.path().filter(|_| !matches!(line.source, Source::GitHead { .. }));
+            names.extend(path.map(|path| normal(&absolute(root, path))));
+        }
+        Self { root, identities, names }
+    }
+
+    fn are_named(&self, source: &Path) -> bool {
+        [normal(source), normal(&absolute(self.root, source))].iter().any(|name| self.names.contains(name))
     }
 }
 

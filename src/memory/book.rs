@@ -115,6 +115,11 @@ impl<'storage, S: Storage> Book<'storage, S> {
         Ok(Some(Observation { id, marks, words }))
     }
 
+    /// The marks of an observation that must be there because something else says so.
+    pub(super) fn must_have_marks(self, user: u32, id: u64) -> Result<Marks, StorageError> {
+        self.must(Table::Observations, &keys::observation(user, id))
+    }
+
     /// An observation that must be there because something else says so.
     pub fn must_have(self, user: u32, id: u64) -> Result<Observation, StorageError> {
         let missing = || self.doubt(Table::Observations, "a key that must exist is missing");
@@ -123,7 +128,7 @@ impl<'storage, S: Storage> Book<'storage, S> {
 
     /// What an observation was before, from its first revision on.
     pub fn history(self, user: u32, id: u64) -> Result<Vec<Observation>, StorageError> {
-        let past = self.past(&keys::observation(user, id))?.into_iter();
+        let past = self.past_of(user, id)?.into_iter();
         let whole = |(id, marks): (u64, Marks)| {
             let words = self.words(user, id, marks.revision)?;
             Ok(Observation { id, marks, words })
@@ -131,11 +136,14 @@ impl<'storage, S: Storage> Book<'storage, S> {
         past.map(whole).collect()
     }
 
-    /// Earlier revisions that were saved in a session, by number and revision.
-    pub(super) fn past_in(self, user: u32, session: u32) -> Result<Vec<(u64, Marks)>, StorageError> {
-        let mut past = self.past(&keys::of_user(user))?;
-        past.retain(|(_, marks)| marks.session == session);
-        Ok(past)
+    /// What an observation was before, by revision, without its words.
+    pub fn past_of(self, user: u32, id: u64) -> Result<Vec<(u64, Marks)>, StorageError> {
+        self.past(&keys::observation(user, id))
+    }
+
+    /// What all observations of a user were before, by number and revision, without their words.
+    pub(super) fn past_of_all(self, user: u32) -> Result<Vec<(u64, Marks)>, StorageError> {
+        self.past(&keys::of_user(user))
     }
 
     /// Earlier revisions below a prefix, without their words.

@@ -18,8 +18,7 @@ pub(super) fn summary<S: Storage>(
     user: u32,
     session: u32,
 ) -> Result<String, StorageError> {
-    let saved = book.saved_in(user, session)?.into_iter().map(|id| book.must_have(user, id));
-    Ok(made_of(saved.collect::<Result<_, _>>()?))
+    made_of(book, user, saved_in(book, user, session)?)
 }
 
 /// The sessions whose made summary tells of this observation, with what it says without. To cut it out of the text would
@@ -29,52 +28,57 @@ pub(super) fn without<S: Storage>(
     user: &User,
     observation: &Observation,
 ) -> Result<Vec<Session>, StorageError> {
-    let mut told = book.history(user.no, observation.id)?;
-    told.push(observation.clone());
-    let mut sessions: Vec<u32> = told.iter().map(|revision| revision.marks.session).collect();
-    sessions.sort_unstable();
-    sessions.dedup();
-    let mut without = Vec::new();
-    for no in sessions {
-        let session = book.session(user.no, no)?;
-        if session.span.is_auto_generated {
-            let mut saved = were_saved_in(book, user.no, no)?;
-            saved.remove(&observation.id);
-            let summary = Some(made_of(saved.into_values().collect()));
-            without.push(Session { summary, ..session });
+    let mut told: Vec<u32> = vec![observation.marks.session];
+    told.extend(book.past_of(user.no, observation.id)?.iter().map(|(_, marks)| marks.session));
+    // Of each session and observation the last revision: they come by number and revision, so that the last one stays.
+    let mut saved: BTreeMap<u32, BTreeMap<u64, Marks>> = BTreeMap::new();
+    for no in told {
+        if book.span(user.no, no)?.is_auto_generated {
+            saved.insert(no, BTreeMap::new());
         }
+    }
+    if saved.is_empty() {
+        return Ok(Vec::new());
+    }
+    for (id, marks) in book.past_of_all(user.no)? {
+        if let Some(saved) = saved.get_mut(&marks.session) {
+            saved.insert(id, marks);
+        }
+    }
+    let mut without = Vec::new();
+    for (no, mut left) in saved {
+        left.extend(saved_in(book, user.no, no)?);
+        left.remove(&observation.id);
+        let summary = Some(made_of(book, user.no, left)?);
+        without.push(Session { summary, ..book.session(user.no, no)? });
     }
     Ok(without)
 }
 
-/// Of each observation the last revision in a session, by number.
-fn were_saved_in<S: Storage>(
+fn saved_in<S: Storage>(
     book: Book<'_, S>,
     user: u32,
     session: u32,
-) -> Result<BTreeMap<u64, Observation>, StorageError> {
-    // They come by number and revision, so that the last one stays.
-    let saved: BTreeMap<u64, Marks> = book.past_in(user, session)?.into_iter().collect();
-    let mut whole = BTreeMap::new();
-    for (id, marks) in saved {
-        let words = book.words(user, id, marks.revision)?;
-        whole.insert(id, Observation { id, marks, words });
-    }
-    for id in book.saved_in(user, session)? {
-        whole.insert(id, book.must_have(user, id)?);
-    }
-    Ok(whole)
+) -> Result<BTreeMap<u64, Marks>, StorageError> {
+    let marks = |id| Ok((id, book.must_have_marks(user, id)?));
+    book.saved_in(user, session)?.into_iter().map(marks).collect()
 }
 
-/// In the order of saving.
-fn made_of(mut saved: Vec<Observation>) -> String {
+/// In the order of saving. Words are read one by one, and no further than the summary goes.
+fn made_of<S: Storage>(
+    book: Book<'_, S>,
+    user: u32,
+    saved: BTreeMap<u64, Marks>,
+) -> Result<String, StorageError> {
     if saved.is_empty() {
-        return "Nenhuma memoria registrada.".to_owned();
+        return Ok("Nenhuma memoria registrada.".to_owned());
     }
-    saved.sort_by_key(|observation| (observation.marks.updated_at, observation.id));
+    let mut saved: Vec<(u64, Marks)> = saved.into_iter().collect();
+    saved.sort_by_key(|(id, marks)| (marks.updated_at, *id));
     let mut summary = "Memorias registradas: ".to_owned();
-    for (at, observation) in saved.iter().enumerate() {
-        let item = format!("[{}] {}", observation.marks.kind, observation.words.title);
+    for (at, (id, marks)) in saved.iter().enumerate() {
+        let title = book.words(user, *id, marks.revision)?.title;
+        let item = format!("[{}] {title}", marks.kind);
         if summary.len() + item.len() > SUMMARY_BYTES_MAX {
             summary.push_str(", …");
             break;
@@ -82,5 +86,5 @@ fn made_of(mut saved: Vec<Observation>) -> String {
         summary.push_str(if at == 0 { "" } else { ", " });
         summary.push_str(&item);
     }
-    summary
+    Ok(summary)
 }

@@ -4,8 +4,9 @@
 //! say is checked here, in a pass that costs microseconds; the tests put every report through both gates.
 
 use super::report::Report;
+use crate::session::source::normal;
 use std::collections::HashSet;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// A report that must not leave, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,19 +73,4 @@ impl Report<'_> {
 
 fn ensure(holds: bool, why: &str) -> Result<(), Refused> {
     if holds { Ok(()) } else { Err(Refused(why.to_owned())) }
-}
-
-/// The path without `.`, and without what a `..` takes back.
-fn normal(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir if matches!(normal.components().next_back(), Some(Component::Normal(_))) => {
-                normal.pop();
-            }
-            part => normal.push(part),
-        }
-    }
-    normal
 }

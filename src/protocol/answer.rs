@@ -3,7 +3,7 @@
 use super::path::WirePath;
 use super::refusal::Refusal;
 use super::report::{ClockOut, Row};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -25,12 +25,17 @@ pub fn refusal_line(id: Option<&RawValue>, refusal: &Refusal) -> String {
 pub struct Answer {
     /// The request's id.
     pub id: Option<u64>,
-    /// What was asked for.
-    #[serde(default)]
+    /// What was asked for, which may be `null`.
+    #[serde(default, deserialize_with = "told")]
     pub result: Option<Box<RawValue>>,
     /// Why there is none.
     #[serde(default)]
     pub error: Option<Refusal>,
+}
+
+/// An option would read a result that is `null` as none.
+fn told<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// `hello`
@@ -220,6 +225,19 @@ pub struct Known<'answer> {
     pub compacting: Option<bool>,
     /// Why the last gap began.
     pub last_gap: Option<&'answer str>,
+    /// How much is remembered.
+    pub memory: Option<MemorySize>,
+}
+
+/// How much the memory holds, of all users together.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub struct MemorySize {
+    /// Users of whom anything was ever kept.
+    pub users: u64,
+    /// Their sessions.
+    pub sessions: u64,
+    /// Their observations.
+    pub observations: u64,
 }
 
 /// `subscribe`
@@ -277,4 +295,17 @@ pub fn to_json(value: &impl Serialize) -> String {
 /// JSON text as a tree, for those who print or judge it.
 pub fn to_value(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Answer;
+
+    #[test]
+    fn a_result_of_nothing_is_a_result() {
+        let read = |line: &str| serde_json::from_str::<Answer>(line).expect("an answer");
+        let null = read("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":null}");
+        assert_eq!(null.result.expect("a result").get(), "null");
+        assert!(read("{\"jsonrpc\":\"2.0\",\"id\":1}").result.is_none());
+    }
 }

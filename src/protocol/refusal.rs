@@ -34,7 +34,7 @@ impl Refusal {
     /// The line is JSON but no request.
     #[must_use]
     pub fn invalid_request(why: impl fmt::Display) -> Self {
-        Self { code: -32600, message: format!("not a JSON-RPC 2.0 request: {why}"), data: None }
+        Self { code: -32600, message: public(&format!("not a JSON-RPC 2.0 request: {why}")), data: None }
     }
 
     /// Nobody knows the method.
@@ -43,7 +43,7 @@ impl Refusal {
         let method: String = method.chars().take(100).collect();
         Self {
             code: -32601,
-            message: format!("there is no method {method:?}; hello says which there are"),
+            message: public(&format!("there is no method {method:?}; hello says which there are")),
             data: None,
         }
     }
@@ -51,13 +51,13 @@ impl Refusal {
     /// The parameters do not fit the method.
     #[must_use]
     pub fn invalid_params(why: impl fmt::Display) -> Self {
-        Self { code: -32602, message: why.to_string(), data: None }
+        Self { code: -32602, message: public(&why.to_string()), data: None }
     }
 
     /// The application refuses.
     #[must_use]
     pub fn application(code: &str, message: impl fmt::Display) -> Self {
-        let message = message.to_string();
+        let message = public(&message.to_string());
         Self { code: -32000, message: message.clone(), data: Some(Data { code: code.to_owned(), message }) }
     }
 
@@ -79,6 +79,13 @@ impl Refusal {
             (None, _) => "other",
         }
     }
+}
+
+/// The sentence, up to where it may quote something private. Quoted, a tag may have escapes in it and be none any more, so it is
+/// not looked for as one.
+fn public(sentence: &str) -> String {
+    let quoted = sentence.split_once('<').filter(|(_, rest)| rest.to_ascii_lowercase().contains("private"));
+    quoted.map_or_else(|| sentence.to_owned(), |(before, _)| format!("{before}…"))
 }
 
 impl fmt::Display for Refusal {

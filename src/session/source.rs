@@ -140,6 +140,23 @@ impl Source {
     }
 }
 
+/// The path without `.`, and without what a `..` takes back: what its spelling alone tells. Two spellings of one place that
+/// differ by a symlink are still two.
+#[must_use]
+pub fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if matches!(normal.components().next_back(), Some(Component::Normal(_))) => {
+                normal.pop();
+            }
+            part => normal.push(part),
+        }
+    }
+    normal
+}
+
 /// `path` below `root`, absolute, without `.` and doubled slashes. `..` stays: across a symlink it does not mean the
 /// lexical parent, so only a real lookup may resolve it.
 #[must_use]

@@ -1,6 +1,6 @@
 //! Compaction in the background: a thread for each, beside the engine that goes on journaling.
 //!
-//! Promise: the engine waits for no disk because of it. The index hands over what it knows before the snapshot gets its
+//! Promise: the engine waits for no disk because of it, but for the new segment that a demand begins. The index hands over what it knows before the snapshot gets its
 //! name, so that a kill finds an index no older than what the journal begins with; nothing is removed before the snapshot is
 //! on disk. A failure, and a panic too, leaves the segments as they were: it is told, and all of it is done again after a
 //! pause, from the snapshot if that is in place already.

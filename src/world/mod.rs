@@ -12,6 +12,7 @@ mod filesystem;
 mod lf;
 mod lines;
 mod listing;
+mod login;
 mod marks;
 mod mounts;
 mod opening;
@@ -29,6 +30,7 @@ mod way;
 
 pub use eyes::head_found;
 pub use filesystem::{Kind as FilesystemKind, named_at as filesystem_at};
+pub use login::login_name;
 pub use marks::Batch;
 pub use watch::Wake;
 

@@ -129,7 +129,7 @@ fn a_state_that_is_used_or_not_empty_stays_as_it_is() {
 }
 
 /// The lines again, with a seal that fits: whoever can write them can compute it.
-fn sealed(lines: &[Value]) -> String {
+pub(crate) fn sealed(lines: &[Value]) -> String {
     let (mut text, mut seal) = (String::new(), String::new());
     for line in lines {
         let line = line.to_string();

@@ -4,7 +4,7 @@ use super::{staled, unread};
 use crate::harness::Place;
 use std::path::Path;
 
-const COMMANDS: [&[&str]; 22] = [
+const COMMANDS: [&[&str]; 33] = [
     &["serve"],
     &["register"],
     &["record"],
@@ -19,6 +19,17 @@ const COMMANDS: [&[&str]; 22] = [
     &["log"],
     &["log", "verify"],
     &["log", "replay"],
+    &["mem"],
+    &["mem", "start"],
+    &["mem", "save"],
+    &["mem", "summary"],
+    &["mem", "end"],
+    &["mem", "search"],
+    &["mem", "get"],
+    &["mem", "timeline"],
+    &["mem", "stats"],
+    &["mem", "sessions"],
+    &["mem", "forget"],
     &["install"],
     &["install", "systemd"],
     &["list"],
@@ -79,7 +90,7 @@ fn a_wrong_command_line_is_talk_and_ends_with_2() {
 fn without_a_daemon_every_command_says_how_to_start_one() {
     let place = Place::new();
     let context = super::json_file(&place, "context.json", &serde_json::json!({}));
-    let asks: [&[&str]; 11] = [
+    let asks: [&[&str]; 13] = [
         &["register", &context],
         &["record", &context],
         &["decide", "s"],
@@ -91,6 +102,8 @@ fn without_a_daemon_every_command_says_how_to_start_one() {
         &["drop", "s"],
         &["reload"],
         &["stop"],
+        &["mem", "start"],
+        &["mem", "search", "x"],
     ];
     for ask in asks {
         staled(&place, Path::new("/nowhere/staled.sock"), ask).fails(2, "`staled serve`");
@@ -111,7 +124,12 @@ fn completions_know_the_commands() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish"] {
         let run = staled(&place, Path::new("/nowhere"), &["completions", shell]).ok();
-        assert!(["decide", "no-daemon", "deadline-ms"].iter().all(|word| run.out.contains(word)), "{shell}");
+        assert!(
+            ["decide", "no-daemon", "deadline-ms", "timeline", "topic-key"]
+                .iter()
+                .all(|word| run.out.contains(word)),
+            "{shell}"
+        );
     }
     staled(&place, Path::new("/nowhere"), &["completions", "tcsh"]).fails(2, "tcsh");
 }

@@ -8,11 +8,12 @@ mod crowd;
 mod deaf;
 mod decide;
 mod doctor;
-mod export;
+pub(crate) mod export;
 mod help;
 mod hostile;
 mod impasse;
 mod journald;
+mod mem;
 mod metrics;
 mod offline;
 #[cfg(debug_assertions)]
@@ -35,7 +36,7 @@ use std::process::{Command, Stdio};
 #[derive(Debug)]
 pub(crate) struct Run {
     code: i32,
-    out: String,
+    pub(crate) out: String,
     err: String,
 }
 
@@ -78,7 +79,7 @@ pub(crate) fn staled(place: &Place, socket: &Path, args: &[&str]) -> Run {
 }
 
 /// The same with something on its standard input.
-fn feed(place: &Place, socket: &Path, args: &[&str], input: &str) -> Run {
+pub(crate) fn feed(place: &Place, socket: &Path, args: &[&str], input: &str) -> Run {
     let mut command = program(place);
     command.env("STALED_SOCKET", socket).args(args);
     let mut child =

@@ -67,6 +67,11 @@ impl Serving {
         kill_process(self.pid(), signal).expect("it runs");
     }
 
+    /// Waits for the end of one that was killed.
+    pub(crate) fn is_dead(&mut self) {
+        self.child.0.wait().expect("it was started");
+    }
+
     pub(crate) fn ends(&mut self) -> i32 {
         wait_until("it ends", || self.child.0.try_wait().expect("it was started").is_some());
         let status = self.child.0.wait().expect("it ended");

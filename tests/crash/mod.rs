@@ -7,7 +7,7 @@ mod log;
 mod opening;
 mod points;
 mod rotation;
-mod traced;
+pub(crate) mod traced;
 
 use crate::harness::{PATIENCE, Place, digest, wait_until};
 use serde_json::{Value, json};
@@ -36,10 +36,10 @@ fn a_daemon_to_be_killed() {
     daemon::run(Start { config, config_file: None, folders }, stop, None).expect("a daemon");
 }
 
-struct Victim(Child);
+pub(crate) struct Victim(Child);
 
 impl Victim {
-    fn start(home: &Path) -> Self {
+    pub(crate) fn start(home: &Path) -> Self {
         let program = std::env::current_exe().expect("we run");
         let mut child = std::process::Command::new(program);
         child.args(["--exact", "crash::a_daemon_to_be_killed", "--nocapture"]).env(HOME, home);
@@ -52,7 +52,7 @@ impl Victim {
         victim
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.0.kill().expect("a signal");
         self.0.wait().expect("an end");
     }

@@ -10,19 +10,19 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 /// A daemon and its tracer.
-pub(super) struct Traced {
+pub(crate) struct Traced {
     strace: Child,
     pid_file: PathBuf,
 }
 
 impl Traced {
     /// `None` (said) where there is no strace, or it may not trace.
-    pub(super) fn start(place: &Place, config: &str, inject: &[String]) -> Option<Self> {
+    pub(crate) fn start(place: &Place, config: &str, inject: &[String]) -> Option<Self> {
         Self::start_under(place, config, inject, &[])
     }
 
     /// With these variables, which systemd would set.
-    pub(super) fn start_under(
+    pub(crate) fn start_under(
         place: &Place,
         config: &str,
         inject: &[String],
@@ -50,7 +50,7 @@ impl Traced {
     }
 
     /// A client, or none when the daemon is gone before it serves.
-    pub(super) fn client(&mut self, socket: &Path) -> Option<Client> {
+    pub(crate) fn client(&mut self, socket: &Path) -> Option<Client> {
         let begun = Instant::now();
         loop {
             if let Ok(client) = Client::connect(socket) {
@@ -64,18 +64,18 @@ impl Traced {
         }
     }
 
-    pub(super) fn has_ended(&mut self) -> bool {
+    pub(crate) fn has_ended(&mut self) -> bool {
         self.ended().is_some()
     }
 
     /// How it ended, if it did.
-    pub(super) fn ended(&mut self) -> Option<ExitStatus> {
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.strace.try_wait().expect("a child")
     }
 
     /// Waits for its end, and tells whether it was killed: strace dies of the signal that its tracee died of. There is no
     /// third way: a daemon that was not killed ends well.
-    pub(super) fn was_killed(&mut self) -> bool {
+    pub(crate) fn was_killed(&mut self) -> bool {
         wait_until("it is gone", || self.has_ended());
         let ended = self.ended().expect("it is gone");
         let killed = ended.signal() == Some(Signal::KILL.as_raw());
@@ -84,7 +84,7 @@ impl Traced {
     }
 
     /// The daemon's own process.
-    pub(super) fn pid(&self) -> Option<Pid> {
+    pub(crate) fn pid(&self) -> Option<Pid> {
         std::fs::read_to_string(&self.pid_file).ok()?.trim().parse().ok().and_then(Pid::from_raw)
     }
 }

@@ -20,11 +20,11 @@ mod scrub;
 mod sessions;
 mod shutdown;
 mod status;
-mod subscribe;
+pub(crate) mod subscribe;
 mod touch_ack;
 mod tree;
 mod truth;
-mod wire;
+pub(crate) mod wire;
 
 use crate::harness::{Daemon, Place};
 use serde_json::{Value, json};

@@ -11,7 +11,7 @@ fn line(id: u64, method: &str, params: &Value) -> String {
 }
 
 /// A connection that is told, with the answer to its subscription already read.
-fn subscribe(daemon: &Daemon, params: &Value) -> Raw {
+pub(crate) fn subscribe(daemon: &Daemon, params: &Value) -> Raw {
     let mut raw = Raw::connect(daemon);
     let answer = raw.say(line(1, "subscribe", params));
     assert_eq!((&answer["id"], &answer["result"]["subscribed"]), (&json!(1), &params["topics"]), "{answer}");
@@ -20,7 +20,7 @@ fn subscribe(daemon: &Daemon, params: &Value) -> Raw {
 }
 
 /// The next line, which must be a notification; its parameters.
-fn told(raw: &mut Raw) -> Value {
+pub(crate) fn told(raw: &mut Raw) -> Value {
     let mut line = raw.answer().expect("the connection is open");
     assert_eq!((&line["jsonrpc"], &line["method"], line.get("id")), (&json!("2.0"), &json!("event"), None));
     line["params"].take()

@@ -11,7 +11,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 
 /// A connection that says whatever a test wants.
-pub(super) struct Raw {
+pub(crate) struct Raw {
     reader: BufReader<UnixStream>,
 }
 
@@ -32,7 +32,7 @@ impl Raw {
     }
 
     /// The next answer; `None` when the daemon has closed.
-    pub(super) fn answer(&mut self) -> Option<Value> {
+    pub(crate) fn answer(&mut self) -> Option<Value> {
         let mut line = String::new();
         match self.reader.read_line(&mut line) {
             Ok(0) => None,

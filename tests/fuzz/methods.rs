@@ -198,7 +198,8 @@ struct Said<'line> {
     jsonrpc: &'line str,
     #[serde(borrow, default)]
     id: Option<&'line RawValue>,
-    #[serde(borrow, default)]
+    /// A result of `null` is a result.
+    #[serde(borrow, default, deserialize_with = "stands_there")]
     result: Option<&'line RawValue>,
     #[serde(default)]
     error: Option<Refusal>,
@@ -206,6 +207,12 @@ struct Said<'line> {
     method: Option<&'line str>,
     #[serde(borrow, default)]
     params: Option<&'line RawValue>,
+}
+
+fn stands_there<'de: 'line, 'line, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'line RawValue>, D::Error> {
+    serde::Deserialize::deserialize(deserializer).map(Some)
 }
 
 /// The id of an answer, and whether it is a result; none of an event.

@@ -39,26 +39,26 @@ fn library() -> Option<PathBuf> {
 }
 
 /// A clock that everything started with its variables goes by.
-struct Clock {
+pub(crate) struct Clock {
     library: PathBuf,
     file: PathBuf,
 }
 
 impl Clock {
-    fn beside(place: &Place) -> Option<Self> {
+    pub(crate) fn beside(place: &Place) -> Option<Self> {
         let clock = Self { library: library()?, file: place.home.with_file_name("clock") };
         clock.jump("+0");
         Some(clock)
     }
 
-    fn jump(&self, to: &str) {
+    pub(crate) fn jump(&self, to: &str) {
         let new = self.file.with_extension("new");
         fs::write(&new, format!("{to}\n")).expect("a file");
         fs::rename(new, &self.file).expect("ours");
     }
 
     /// Waiting is by the monotonic clock, which nobody can set, and file times are the kernel's.
-    fn variables(&self) -> [(&'static str, &Path); 5] {
+    pub(crate) fn variables(&self) -> [(&'static str, &Path); 5] {
         [
             ("LD_PRELOAD", &self.library),
             ("FAKETIME_TIMESTAMP_FILE", &self.file),

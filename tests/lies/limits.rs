@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 /// A daemon in a user namespace of its own, whose limits can be set without touching anybody else's.
-struct Confined {
+pub(crate) struct Confined {
     child: Child,
     limits: Option<ChildStdin>,
-    socket: PathBuf,
+    pub(crate) socket: PathBuf,
     said: PathBuf,
 }
 
@@ -29,7 +29,7 @@ wait || true
 "#;
 
 impl Confined {
-    fn start(place: &Place, watches: u32, instances: u32) -> Option<Self> {
+    pub(crate) fn start(place: &Place, watches: u32, instances: u32) -> Option<Self> {
         Self::start_under(place, watches, instances, &[])
     }
 
@@ -63,12 +63,12 @@ impl Confined {
         Some(confined)
     }
 
-    fn set(&mut self, limit: &str, value: u32) {
+    pub(crate) fn set(&mut self, limit: &str, value: u32) {
         let limits = self.limits.as_mut().expect("it is not stopped");
         writeln!(limits, "{limit} {value}").expect("the shell reads");
     }
 
-    fn ask(&self, method: &str, params: &Value) -> Value {
+    pub(crate) fn ask(&self, method: &str, params: &Value) -> Value {
         ask(&mut Client::connect(&self.socket).expect("the daemon answers"), method, params)
     }
 

@@ -3,10 +3,10 @@
 
 mod clocks;
 mod exchanges;
-mod jumps;
+pub(crate) mod jumps;
 mod kinds;
-mod limits;
-mod mounts;
+pub(crate) mod limits;
+pub(crate) mod mounts;
 mod renames;
 mod silent;
 mod stopped;

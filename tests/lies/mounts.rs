@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Something that is mounted until it is dropped.
-struct Mounted(PathBuf);
+pub(crate) struct Mounted(PathBuf);
 
 impl Mounted {
-    fn new(args: &[&str], at: &Path) -> Option<Self> {
+    pub(crate) fn new(args: &[&str], at: &Path) -> Option<Self> {
         ran(Command::new("mount").args(args).arg(at)).then(|| Self(at.to_owned()))
     }
 }

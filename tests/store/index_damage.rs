@@ -2,13 +2,15 @@
 //!
 //! The number of trials is `STALED_TRIALS`, 500 unless it says otherwise.
 
-use super::open;
+use super::{open, open_distrusting};
 use crate::harness::say;
 use crate::harness::{Daemon, Place, file};
 use serde_json::json;
 use staled::index::Index;
 use staled::index::row::SessionNo;
 use staled::index::storage::{Storage, StorageError, Table};
+use staled::memory::book::Book;
+use staled::memory::kept;
 use staled::store::sled_index::SledIndex;
 use std::collections::BTreeMap;
 use std::fs;
@@ -52,6 +54,32 @@ pub(super) fn told(index: &Index<impl Storage>) -> BTreeMap<String, Vec<String>>
         (head.session.as_str().to_owned(), lines)
     };
     index.sessions().unwrap().into_iter().map(of).collect()
+}
+
+/// A few of everything that is remembered.
+fn remember(place: &Place, daemon: &Daemon) {
+    for number in 0..40 {
+        let (user, title) = (format!("u{}", number % 3), format!("title {number}"));
+        let mut save = json!({ "user_id": user, "type": "pattern", "title": title, "content": format!("words {}", number / 2) });
+        match number % 5 {
+            0 => save["topic_key"] = json!(format!("k{}", number % 2)),
+            1 => save["sources"] = json!([place.root.join(format!("f{}", number % 30))]),
+            _ => {}
+        }
+        daemon.ask("mem_save", &save);
+    }
+    daemon.ask("mem_session_end", &json!({ "user_id": "u0", "summary": "so far" }));
+    daemon.ask("mem_forget", &json!({ "user_id": "u1", "id": 2 }));
+}
+
+/// All that is remembered. Words are read when they are asked for, so what they lost is noticed here.
+fn remembered(index: &Index<impl Storage>) -> Result<Vec<String>, StorageError> {
+    let mut changes = Vec::new();
+    kept::changes(Book::new(index.storage()), &mut |change| {
+        changes.push(format!("{change:?}"));
+        Ok::<_, StorageError>(())
+    })?;
+    Ok(changes)
 }
 
 pub(super) fn read(folder: &Path, files: &mut Files) {
@@ -144,10 +172,13 @@ fn a_damaged_index_is_found_and_made_again_or_is_harmless() {
     let place = Place::new();
     let daemon = Daemon::start(&place.home);
     fill(&place, &daemon);
+    remember(&place, &daemon);
     daemon.stop();
     let state = place.home.join("state");
-    let before = told(&open(&state, 0).index);
-    assert_eq!(before.len(), 11, "{:?}", before.keys());
+    let opened = open(&state, 0);
+    let (before, remembered_before) = (told(&opened.index), remembered(&opened.index).unwrap());
+    drop(opened);
+    assert!(before.len() > 11 && remembered_before.len() > 30, "{:?} {remembered_before:?}", before.keys());
     let mut files = Files::new();
     read(&state.join("index"), &mut files);
     read(&state.join("journal"), &mut files);
@@ -160,11 +191,17 @@ fn a_damaged_index_is_found_and_made_again_or_is_harmless() {
         write_back(&state, &files);
         damage(&state.join("index"), &mut random);
         let opened = catch_unwind(AssertUnwindSafe(|| {
-            let opened = open(&state, trial);
-            (told(&opened.index), opened.healed)
+            let mut opened = open(&state, trial);
+            if remembered(&opened.index).is_err() {
+                assert!(opened.index.storage().failure().is_some(), "the engine would not notice");
+                drop(opened);
+                opened = open_distrusting(&state, trial);
+            }
+            (told(&opened.index), remembered(&opened.index).unwrap(), opened.healed)
         }));
-        let (after, healed) = opened.unwrap_or_else(|_| panic!("it did not open: {again}"));
+        let (after, remembered, healed) = opened.unwrap_or_else(|_| panic!("it did not open: {again}"));
         assert_eq!(after, before, "{again}");
+        assert_eq!(remembered, remembered_before, "{again}");
         set_aside += usize::from(!healed.is_empty());
     }
     say(&format!("{trials} damages, {set_aside} indexes set aside, nothing lost"));

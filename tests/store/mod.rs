@@ -9,7 +9,7 @@ mod edits;
 mod journal;
 mod journal_damage;
 mod lost;
-mod recovery;
+pub(crate) mod recovery;
 mod syncer;
 mod words;
 
@@ -73,16 +73,17 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// The store of a state, opened as a start opens it. It is never compacted.
 fn open(state: &Path, trial: usize) -> store::Opened {
-    let stamp = format!("trial-{trial}");
+    open_for(state, &format!("trial-{trial}"), None)
+}
+
+/// The same, as it is opened again after its index failed.
+fn open_distrusting(state: &Path, trial: usize) -> store::Opened {
+    open_for(state, &format!("again-{trial}"), Some("it failed"))
+}
+
+fn open_for(state: &Path, stamp: &str, distrust: Option<&str>) -> store::Opened {
     store::open(
-        &Opening {
-            state,
-            new_id: [9; 16],
-            epoch: "epoch",
-            stamp: &stamp,
-            distrust: None,
-            compact_bytes: u64::MAX,
-        },
+        &Opening { state, new_id: [9; 16], epoch: "epoch", stamp, distrust, compact_bytes: u64::MAX },
         &Died::default(),
     )
     .unwrap()

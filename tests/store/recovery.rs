@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A filesystem of a few megabytes below a place's home; `None` (said once) where this user may not mount.
-struct FullDisk<'place>(&'place Place);
+pub(crate) struct FullDisk<'place>(&'place Place);
 
 impl<'place> FullDisk<'place> {
-    fn mount(place: &'place Place) -> Option<Self> {
+    pub(crate) fn mount(place: &'place Place) -> Option<Self> {
         std::fs::create_dir_all(place.home.join("state")).unwrap();
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs"])
@@ -30,7 +30,7 @@ impl<'place> FullDisk<'place> {
     }
 
     /// Leaves so many bytes, and what other files have of their last pages.
-    fn fill_but(&self, left: u64) {
+    pub(crate) fn fill_but(&self, left: u64) {
         let path = self.0.home.join("state/ballast");
         let mut file = std::fs::File::create(path).unwrap();
         for len in [64 * 1024, 4 * 1024, 1] {
@@ -39,7 +39,7 @@ impl<'place> FullDisk<'place> {
         file.set_len(file.metadata().unwrap().len() - left).unwrap();
     }
 
-    fn free(&self) {
+    pub(crate) fn free(&self) {
         std::fs::remove_file(self.0.home.join("state/ballast")).unwrap();
     }
 }

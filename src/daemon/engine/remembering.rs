@@ -13,6 +13,7 @@ use crate::memory::change::Change;
 use crate::memory::observation::Observation;
 use crate::memory::recall::{Entry, Recall};
 use crate::memory::step::{self, Circumstances};
+use crate::protocol::answer::MemorySize;
 use crate::protocol::memory::answer::{Changed, Evidence};
 use crate::protocol::path::WirePath;
 use crate::protocol::refusal::Refusal;
@@ -70,23 +71,23 @@ impl Remembering {
     }
 
     fn take(&mut self, change: &Change) {
-        if change.forgotten.is_some() {
-            // Its terms would stay in it until it is next made anew.
-            self.recalls.remove(&change.user);
-        }
         let Some(recalled) = self.recalls.get_mut(&change.user) else { return };
+        if let Some(id) = change.forgotten {
+            recalled.recall.remove(id);
+        }
         if let Some(observation) =
             change.saved.as_ref().filter(|saved| recalled.whole || saved.id < recalled.next)
         {
             recalled.put(observation);
+            self.make_room(&change.user);
         }
     }
 
-    /// Users who have not searched for longest are let go.
+    /// Users who have not searched for longest are let go, but not while theirs is being read: two would be at it for ever.
     fn make_room(&mut self, keep: &str) {
         let mut bytes: usize = self.recalls.values().map(|recalled| recalled.recall.bytes()).sum();
         while bytes > self.cache_bytes_max {
-            let others = self.recalls.iter().filter(|(user, _)| *user != keep);
+            let others = self.recalls.iter().filter(|(user, recalled)| *user != keep && recalled.whole);
             let Some((user, held)) = others.min_by_key(|(_, recalled)| recalled.used) else { return };
             bytes -= held.recall.bytes();
             let user = user.clone();
@@ -116,6 +117,16 @@ impl Engine {
     /// The memory, to be read.
     pub(in crate::daemon) fn book(&self) -> Book<'_, SledIndex> {
         Book::new(self.index.storage())
+    }
+
+    /// How much is remembered: every user counts their own.
+    pub(in crate::daemon) fn memory_size(&self) -> Result<MemorySize, StorageError> {
+        let users = self.book().users()?;
+        Ok(MemorySize {
+            users: users.len() as u64,
+            sessions: users.iter().map(|(_, user)| u64::from(user.sessions)).sum(),
+            observations: users.iter().map(|(_, user)| user.observations).sum(),
+        })
     }
 
     /// What a step of the memory is told of the outside.
@@ -174,19 +185,30 @@ impl Engine {
         self.remembering.expiry_at = None;
         for (user, held) in self.book().users()? {
             let Some(active) = held.active else { continue };
-            if let Some(change) = step::expire(self.book(), &user, &self.circumstances())? {
-                if let Err(refusal) = self.remember(&change, None) {
-                    // The journal takes nothing at the moment. The user's next start ends it, or the next try.
-                    tracing::warn!(why = %refusal, "a session that has expired could not be ended");
-                    self.remembering.expiry_at = Some(Instant::now() + EXPIRY_TRY);
-                    return Ok(());
-                }
-            } else {
-                let span = self.book().span(held.no, active)?;
-                self.expect_expiry_at(step::expires_at(&span, self.remembering.timeout_micros));
+            let span = self.book().span(held.no, active)?;
+            let expires_at = step::expires_at(&span, self.remembering.timeout_micros);
+            if expires_at > clock::now() {
+                self.expect_expiry_at(expires_at);
+                continue;
             }
+            // One in a turn, for its summary is made of all that was saved in it; the others follow at once.
+            let pause = if self.end_expired(&user)? { Duration::ZERO } else { EXPIRY_TRY };
+            self.remembering.expiry_at = Some(Instant::now() + pause);
+            return Ok(());
         }
         Ok(())
+    }
+
+    /// Whether that could be journaled. If not, the user's next start ends it, or the next try.
+    fn end_expired(&mut self, user: &str) -> Result<bool, StorageError> {
+        let Some(change) = step::expire(self.book(), user, &self.circumstances())? else { return Ok(true) };
+        match self.remember(&change, None) {
+            Ok(_) => Ok(true),
+            Err(refusal) => {
+                tracing::warn!(why = %refusal, "a session that has expired could not be ended");
+                Ok(false)
+            }
+        }
     }
 
     /// Everything that searches of this user need, or none as long as there is more of it to be read: who asks again lets
@@ -257,8 +279,10 @@ impl Engine {
 }
 
 fn changed(line: &Line) -> Changed {
+    // The row of a HEAD has a name in a session, and here only a number.
+    let path = line.source.path().map_or_else(|| line.label(), ToOwned::to_owned);
     Changed {
-        path: WirePath(line.label()),
+        path: WirePath(path),
         status: line.freshness.word(),
         cause: line.freshness.cause(),
         was: line.was.clone(),

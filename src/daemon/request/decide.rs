@@ -5,6 +5,7 @@ use super::{Answer, Daemon, no_session};
 use crate::daemon::clock;
 use crate::daemon::handle::Need;
 use crate::daemon::paranoid::cross_check;
+use crate::decision::policy::Policy;
 use crate::decision::{self, Decision};
 use crate::index::view::{Listed, View};
 use crate::protocol::admission::Refused;
@@ -36,15 +37,24 @@ pub(super) async fn decide(daemon: &Daemon, ask: Decide, began: Instant) -> Answ
         cross_check(daemon, &session, deadline).await?;
     }
     let mut view = if ask.memory == Some(true) {
-        let seen = seen_with_memory(daemon, &session, listed, deadline).await?;
-        seen.ok_or_else(|| no_session(&session))?
+        seen_with_memory(daemon, &session, listed, deadline).await?
     } else {
         seen(daemon, &session, listed, deadline).await?
     };
     if let Some(goal) = goal {
         view.head.goal = goal;
     }
-    let decision = decision::decide(&view, &daemon.policy()).map_err(|_| no_session(&session))?;
+    let policy = daemon.policy();
+    let mut decision = decision::decide(&view, &policy).map_err(|_| no_session(&session))?;
+    if ask.memory == Some(true) && !is_sound(&view, &decision, &policy) {
+        // Only what the session itself told is owed an answer.
+        tracing::warn!(
+            session = session.as_str(),
+            "facts of the memory are left out: the gate takes no report with them"
+        );
+        view.facts.retain(|fact| fact.observation.is_none());
+        decision = decision::decide(&view, &policy).map_err(|_| no_session(&session))?;
+    }
     if ask.provision == Some(true) && !decision.branches.is_empty() {
         let why = "this version plans forks and does not provision them; ask again without provision";
         return Err(Refusal::application("fork_unavailable", why));
@@ -52,6 +62,20 @@ pub(super) async fn decide(daemon: &Daemon, ask: Decide, began: Instant) -> Answ
     // Only now is it known that there is a session to hold.
     let held_by = daemon.holders.other(session.as_str(), ask.holder.map(|holder| holder.pid));
     say(daemon, &view, &decision, Beside { supersedes: None, refuted: None, held_by }, began).await
+}
+
+/// Whether a report of it would pass the gate.
+fn is_sound(view: &View, decision: &Decision, policy: &Policy) -> bool {
+    let made = Circumstances {
+        decision: "d",
+        decided_at: clock::now(),
+        supersedes: None,
+        refuted: None,
+        held_by: None,
+        policy,
+        took_us: 0,
+    };
+    report(view, decision, &made).admit().is_ok()
 }
 
 /// The view of a session, with everything seen that happened before the request.

@@ -10,7 +10,7 @@ use crate::daemon::engine::{Counted, Engine};
 use crate::daemon::handle::Need;
 use crate::index::storage::StorageError;
 use crate::index::view::Coverage;
-use crate::protocol::answer::to_json;
+use crate::protocol::answer::{MemorySize, to_json};
 use crate::protocol::exposition::Exposition;
 use crate::protocol::refusal::Refusal;
 use crate::store::{bytes_below, bytes_of_log};
@@ -42,6 +42,7 @@ struct Known {
     snapshot_bytes: u64,
     doubtful: BTreeMap<(&'static str, &'static str), u64>,
     coverage: Coverage,
+    memory: MemorySize,
 }
 
 impl Known {
@@ -52,6 +53,7 @@ impl Known {
             snapshot_bytes: engine.ledger.snapshot_bytes(),
             doubtful: engine.index.doubtful_by_cause()?,
             coverage: engine.index.covered()?,
+            memory: engine.memory_size()?,
         })
     }
 
@@ -77,6 +79,10 @@ impl Known {
         let covered = [("inode", inode), ("directory", directory)];
         let covered = covered.map(|(by, members)| (vec![("by", by)], members));
         out.gauges("staled_covered", "What rows rest on, by how it is watched.", covered);
+        let MemorySize { users, sessions, observations } = self.memory;
+        out.gauge("staled_memory_users", "Users of whom anything was ever remembered.", users);
+        out.gauge("staled_memory_sessions", "Their sessions.", sessions);
+        out.gauge("staled_memory_observations", "What is remembered of them.", observations);
         out.gauge("staled_journal_seq", "The last record of the journal.", self.journal_seq);
         let snapshot =
             "What the journal begins with, on disk: what was left of it when it was compacted last.";

@@ -18,7 +18,7 @@ use crate::session::SessionId;
 use crate::session::context::Update;
 use crate::store::record::{Record, settled};
 use crate::store::syncer::Synced;
-use crate::world::digest;
+use crate::world::{digest, login_name};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -86,7 +86,7 @@ fn begin(engine: &mut Engine, update: &Update, rows_max: usize, sight: Sight) ->
 }
 
 /// The rows of a session that are not fresh, if anybody wants to be told when they are.
-fn doubtful(engine: &mut Engine, name: &SessionId) -> Result<HashMap<String, Freshness>, Refusal> {
+pub(super) fn doubtful(engine: &mut Engine, name: &SessionId) -> Result<HashMap<String, Freshness>, Refusal> {
     if !engine.wants_changes(name) {
         return Ok(HashMap::new());
     }
@@ -96,11 +96,15 @@ fn doubtful(engine: &mut Engine, name: &SessionId) -> Result<HashMap<String, Fre
 
 /// A row that was told anew has started over, and nobody looks at it as a change when it is fresh at once. For whoever
 /// was told that it was not, it is one.
-fn restored(begun: &Begun, lines: &[Line]) -> Vec<Change> {
+pub(super) fn restored(
+    session: SessionNo,
+    doubtful: &HashMap<String, Freshness>,
+    lines: &[Line],
+) -> Vec<Change> {
     let fresh = lines.iter().filter(|line| line.freshness == Freshness::Fresh);
     let of = |line: &Line| {
-        let from = *begun.doubtful.get(&line.id).filter(|from| **from != Freshness::Fresh)?;
-        Some(Change { session: begun.session, id: line.id.clone(), from, to: Freshness::Fresh })
+        let from = *doubtful.get(&line.id).filter(|from| **from != Freshness::Fresh)?;
+        Some(Change { session, id: line.id.clone(), from, to: Freshness::Fresh })
     };
     fresh.filter_map(of).collect()
 }
@@ -145,7 +149,7 @@ fn finish(
     }
     engine.index.storage_mut().flush()?;
     let lines = engine.index.lines_of(session, &rows)?;
-    engine.push_changes(&restored(begun, &lines), clock::now())?;
+    engine.push_changes(&restored(session, &begun.doubtful, &lines), clock::now())?;
     let of = |role: Role| lines.iter().filter(move |line| line.role == role).map(told_line).collect();
     let answer = Registered {
         session: head.session.as_str(),
@@ -192,16 +196,4 @@ fn warnings(lines: &[Line], in_doubt: bool) -> Vec<String> {
 pub(super) async fn on_disk(word: oneshot::Receiver<Synced>) -> Result<(), Refusal> {
     let synced = synced(word).await;
     synced.map_err(|error| Refusal::application("store_failed", format!("the journal {error}")))
-}
-
-/// The login name behind our own uid, which is the only one that may connect.
-fn login_name() -> String {
-    let uid = rustix::process::geteuid().as_raw().to_string();
-    let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let entry = passwd.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)? == uid).then(|| name.to_owned())
-    });
-    entry.unwrap_or(uid)
 }

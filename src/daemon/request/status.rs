@@ -71,9 +71,9 @@ async fn of_daemon(daemon: &Daemon) -> Answer {
         if sight == Sight::Blind {
             problems.push("the watcher does not answer".to_owned());
         }
-        to_json(&told.health(known(engine), problems))
+        Ok(to_json(&told.health(known(engine)?, problems)))
     });
-    match health.await {
+    match health.await.flatten() {
         // How it is must be told above all when it is not well.
         Err(refusal) if refusal.word() == Some("store_failed") => {
             let mut problems = vec![refusal.message];
@@ -84,9 +84,9 @@ async fn of_daemon(daemon: &Daemon) -> Answer {
     }
 }
 
-fn known(engine: &Engine) -> Known<'_> {
+fn known(engine: &Engine) -> Result<Known<'_>, Refusal> {
     let counted = engine.counted();
-    Known {
+    Ok(Known {
         clock: Some(ClockOut::from(engine.index.clock())),
         sessions: Some(counted.sessions),
         sources: Some(counted.sources),
@@ -100,7 +100,8 @@ fn known(engine: &Engine) -> Known<'_> {
         compactions: Some(counted.compactions),
         compacting: Some(engine.ledger.is_compacting()),
         last_gap: engine.health.last_gap.as_deref(),
-    }
+        memory: Some(engine.memory_size()?),
+    })
 }
 
 /// What can be said without the engine.

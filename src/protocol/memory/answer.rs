@@ -254,6 +254,9 @@ pub struct Whole {
     /// What it was before, the first revision first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<Past>>,
+    /// How many of the first revisions are left out, where all together would be too long for an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history_omitted: Option<usize>,
 }
 
 /// What an observation rests on: a file's path, or any other source whole.

@@ -20,7 +20,9 @@ use std::path::{Path, PathBuf};
 pub const TITLE_BYTES_MAX: usize = 80;
 /// Longest user id, type and topic key, in bytes.
 pub const NAME_BYTES_MAX: usize = 200;
-/// Most sources of one observation.
+/// A query is cut here.
+const QUERY_BYTES_MAX: usize = 16 * 1024;
+/// Most sources of one observation; of a command, what it reads.
 pub const SOURCES_MAX: usize = 100;
 /// Most results of one list.
 const LIMIT_MAX: i64 = 100;
@@ -40,6 +42,12 @@ pub struct Bounds<'bounds> {
 /// A user's id.
 pub fn user(told: &str) -> Checked<String> {
     let user = name("user_id", told)?;
+    // Redacted, two users would be one.
+    if user != told {
+        return Err(Refusal::invalid_params(
+            "user_id cannot hold private text: it would have to be kept as it is",
+        ));
+    }
     if user.chars().any(char::is_control) {
         return Err(Refusal::invalid_params("user_id must not hold control characters"));
     }
@@ -62,9 +70,9 @@ pub fn limit(told: Option<i64>) -> Checked<usize> {
     }
 }
 
-/// A query.
+/// A query; what stands behind its first 16 KiB is not looked for.
 pub fn query(told: &str) -> Checked<String> {
-    not_blank("query", strip(told))
+    not_blank("query", cut(strip(told).trim(), QUERY_BYTES_MAX).to_owned())
 }
 
 /// An observation to be saved, and what it rests on if that was told.
@@ -151,8 +159,11 @@ fn not_blank(field: &str, kept: String) -> Checked<String> {
 
 /// The update that registers the sources of an observation. Whose it is is said once the observation has a number.
 fn sources(told: Vec<Ground>, hash: impl Fn(&[u8]) -> Digest) -> Checked<Update> {
-    if told.len() > SOURCES_MAX {
-        let why = format!("sources has {} entries; the most is {SOURCES_MAX}", told.len());
+    // What a command reads is watched like anything else.
+    let many: usize = told.iter().map(|ground| 1.max(inputs_len(ground))).sum();
+    if many > SOURCES_MAX {
+        let why =
+            format!("sources has {many} entries, inputs of commands among them; the most is {SOURCES_MAX}");
         return Err(Refusal::application("too_large", why));
     }
     let context = Context {
@@ -164,6 +175,15 @@ fn sources(told: Vec<Ground>, hash: impl Fn(&[u8]) -> Digest) -> Checked<Update>
     let update = convert::update(context, hash, SessionId::of_observation(0))?;
     update.results.iter().try_for_each(|belief| absolute(&belief.source))?;
     Ok(update)
+}
+
+fn inputs_len(ground: &Ground) -> usize {
+    let source = match ground {
+        Ground::Path(_) => return 0,
+        Ground::Source(source) => source,
+        Ground::Seen(seen) => &seen.source,
+    };
+    source.inputs.as_ref().map_or(0, Vec::len)
 }
 
 fn belief(at: usize, ground: Ground) -> Belief {

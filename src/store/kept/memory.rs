@@ -10,6 +10,7 @@ use crate::memory::book::Book;
 use crate::memory::observation::Observation;
 use crate::memory::session::Session;
 use crate::memory::user::User;
+use crate::protocol::gate::is_blank;
 use crate::protocol::memory::inward;
 use crate::session::privacy::strip;
 use std::collections::HashSet;
@@ -48,12 +49,13 @@ pub(super) fn check(index: &Index<impl Storage>) -> Result<Option<String>, Stora
 }
 
 fn check_sessions<S: Storage>(book: Book<'_, S>, user: &User) -> Result<Option<String>, StorageError> {
+    let mut ids = HashSet::new();
     for no in 0..user.sessions {
         let Session { span, summary, .. } = book.session(user.no, no)?;
         if span.ended_at.is_none() && user.active != Some(no) {
             return Ok(Some(format!("session {no} has not ended, and is not the active one")));
         }
-        if span.id.len() > inward::NAME_BYTES_MAX || !is_public(&span.id) {
+        if !is_name(&span.id) || !ids.insert(span.id) {
             return Ok(Some(format!("session {no} has an id that nobody made")));
         }
         if summary.is_some_and(|summary| !is_content(&summary)) {
@@ -68,8 +70,16 @@ fn check_observation<S: Storage>(
     user: &User,
     latest: &Observation,
 ) -> Result<Option<String>, StorageError> {
+    // On the wire it is a number with a sign.
+    if i64::try_from(latest.id).is_err() {
+        return Ok(Some("nobody could ask for that number".to_owned()));
+    }
     let mut revisions = book.history(user.no, latest.id)?;
     revisions.push(latest.clone());
+    let keys = revisions.iter().filter_map(|revision| revision.words.topic_key.as_ref());
+    if keys.collect::<HashSet<_>>().len() > 1 {
+        return Ok(Some("it stood under two topic keys".to_owned()));
+    }
     for (at, Observation { marks, words, .. }) in revisions.iter().enumerate() {
         if marks.revision as usize != at + 1 {
             return Ok(Some(format!("revision {} stands where {} must be", marks.revision, at + 1)));
@@ -109,9 +119,5 @@ fn is_name(text: &str) -> bool {
 }
 
 fn is_content(text: &str) -> bool {
-    !text.is_empty() && text.len() <= CONTENT_BYTES_MAX && is_public(text)
-}
-
-fn is_public(text: &str) -> bool {
-    strip(text) == text
+    !is_blank(text) && text.len() <= CONTENT_BYTES_MAX && strip(text) == text
 }

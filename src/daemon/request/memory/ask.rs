@@ -7,7 +7,7 @@ use crate::daemon::engine::{Engine, no_evidence};
 use crate::daemon::handle::{Need, Sight};
 use crate::index::row::Role;
 use crate::index::storage::StorageError;
-use crate::memory::observation::{Marks, Observation};
+use crate::memory::observation::Observation;
 use crate::memory::recall::{Entry, Recall};
 use crate::memory::score;
 use crate::memory::terms::{self, Needle};
@@ -54,12 +54,14 @@ pub(super) async fn search(daemon: &Daemon, ask: Search) -> Answer {
     let (query, limit) = (inward::query(&ask.query)?, inward::limit(ask.limit)?);
     let types = Types::new(ask.types, ask.types_exclude)?;
     let stale = ask.stale.unwrap_or_default();
-    let results: Vec<Compact> = if terms::is_short(&query) {
-        let found = holding(daemon, &user, &query, types).await?;
-        picked(daemon, limit, stale, move |engine| Ok(Some(still_there(engine, &user, &found)?))).await?
+    // One moment for all of them: what is judged later than another is not older by that.
+    let now = clock::now();
+    let ranked = if terms::is_short(&query) {
+        holding(daemon, &user, &query, types, now).await?
     } else {
-        picked(daemon, limit, stale, move |engine| ranked(engine, &user, &query, &types)).await?
+        ranked(daemon, user, query, types, now).await?
     };
+    let results: Vec<Compact> = picked(daemon, limit, stale, ranked).await?;
     Ok(to_json(&Results { results }))
 }
 
@@ -71,20 +73,34 @@ fn sorted(mut found: Vec<(Moment, Candidate)>) -> Vec<Candidate> {
     found.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-fn scored(id: u64, has_sources: bool, rank: f64, updated_at: Moment, revision: u32) -> (Moment, Candidate) {
-    let (recency, revision) = (score::recency(clock::now(), updated_at), score::revision(revision));
+fn scored(
+    id: u64,
+    has_sources: bool,
+    rank: f64,
+    (now, updated_at): (Moment, Moment),
+    revision: u32,
+) -> (Moment, Candidate) {
+    let (recency, revision) = (score::recency(now, updated_at), score::revision(revision));
     let parts = Parts { rank: Some(rank), recency, revision, kind: None };
     (updated_at, Candidate { id, has_sources, score: score::search(rank, recency, revision), parts })
 }
 
-fn ranked(engine: &mut Engine, user: &str, query: &str, types: &Types) -> Result<Option<Ranked>, Refusal> {
-    let Some(held) = engine.book().user(user)? else { return Ok(Some(Ranked::default())) };
-    let Some(recall) = engine.recall(user)? else { return Ok(None) };
-    let found = recall.rank(query).into_iter().filter_map(|(id, rank)| {
-        let entry = recall.entry(id).filter(|entry| types.want(&entry.kind))?;
-        Some(scored(id, entry.has_sources, rank, entry.updated_at, entry.revision))
-    });
-    Ok(Some(Ranked { user: held.no, entries: sorted(found.collect()) }))
+/// What answers the query, ranked in one turn of the engine once everything is at hand.
+async fn ranked(
+    daemon: &Daemon,
+    user: String,
+    query: String,
+    types: Types,
+    now: Moment,
+) -> Result<Ranked, Refusal> {
+    at_hand(daemon, &user, move |user, recall| {
+        let found = recall.rank(&query).into_iter().filter_map(|(id, rank)| {
+            let entry = recall.entry(id).filter(|entry| types.want(&entry.kind))?;
+            Some(scored(id, entry.has_sources, rank, (now, entry.updated_at), entry.revision))
+        });
+        Ranked { user, entries: sorted(found.collect()) }
+    })
+    .await
 }
 
 /// What holds a query of a character or two, looked for in all that the user has, piece by piece.
@@ -93,47 +109,38 @@ async fn holding(
     user: &str,
     query: &str,
     types: Types,
-) -> Result<Vec<(Moment, Candidate)>, Refusal> {
+    now: Moment,
+) -> Result<Ranked, Refusal> {
     let (needle, types) = (Arc::new(Needle::new(query)), Arc::new(types));
     let (mut found, mut from) = (Vec::new(), 0);
     loop {
         let (user, needle, types) = (user.to_owned(), Arc::clone(&needle), Arc::clone(&types));
         let page = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
             let book = engine.book();
-            let page = match book.user(&user)? {
-                Some(held) => book.page(held.no, from)?,
-                None => Vec::new(),
-            };
+            let held = book.user(&user)?.unwrap_or_default();
+            let page = if held.observations > 0 { book.page(held.no, from)? } else { Vec::new() };
             let next = page.last().map(|last| last.id + 1);
-            let found = page.iter().filter_map(|observation| held_by(&needle, &types, observation));
-            Ok::<_, Refusal>((found.collect::<Vec<_>>(), next))
+            let found = page.iter().filter_map(|observation| held_by(&needle, &types, observation, now));
+            Ok::<_, Refusal>((held.no, found.collect::<Vec<_>>(), next))
         });
-        let (page, next) = page.await??;
+        let (user, page, next) = page.await??;
         found.extend(page);
         match next {
             Some(next) => from = next,
-            None => return Ok(found),
+            None => return Ok(Ranked { user, entries: sorted(found) }),
         }
     }
 }
 
-fn held_by(needle: &Needle, types: &Types, observation: &Observation) -> Option<(Moment, Candidate)> {
+fn held_by(
+    needle: &Needle,
+    types: &Types,
+    observation: &Observation,
+    now: Moment,
+) -> Option<(Moment, Candidate)> {
     let Observation { id, marks, words } = observation;
     let rank = needle.rank(&words.title, &words.content).filter(|_| types.want(&marks.kind))?;
-    Some(scored(*id, marks.has_sources, rank, marks.updated_at, marks.revision))
-}
-
-/// What may have been forgotten while the rest was read is left out.
-fn still_there(engine: &Engine, user: &str, found: &[(Moment, Candidate)]) -> Result<Ranked, StorageError> {
-    let book = engine.book();
-    let Some(held) = book.user(user)? else { return Ok(Ranked::default()) };
-    let mut left = Vec::new();
-    for (at, candidate) in found {
-        if let Some(Marks { has_sources, .. }) = book.marks(held.no, candidate.id)? {
-            left.push((*at, Candidate { has_sources, ..*candidate }));
-        }
-    }
-    Ok(Ranked { user: held.no, entries: sorted(left) })
+    Some(scored(*id, marks.has_sources, rank, (now, marks.updated_at), marks.revision))
 }
 
 pub(super) async fn get(daemon: &Daemon, ask: Get) -> Answer {
@@ -159,9 +166,8 @@ fn whole(
     let Some(held) = book.user(user)? else { return Ok(None) };
     let Some(Observation { marks, words, .. }) = book.observation(held.no, id)? else { return Ok(None) };
     let session_id = book.span(held.no, marks.session)?.id;
-    let past =
-        || Ok::<Vec<Past>, StorageError>(book.history(held.no, id)?.into_iter().map(Past::from).collect());
-    let history = history.then(past).transpose()?;
+    let history = history.then(|| past(engine, held.no, id)).transpose()?;
+    let (history, omitted) = history.map_or((None, 0), |(past, omitted)| (Some(past), omitted));
     Ok(Some(Whole {
         id,
         session_id,
@@ -176,7 +182,29 @@ fn whole(
         sources: grounds(engine, id)?,
         evidence: evidence(engine, id, marks.has_sources, sight)?,
         history,
+        history_omitted: (omitted > 0).then_some(omitted),
     }))
+}
+
+/// How many bytes of earlier contents one answer has, the latest ones first; a later revision more may stand in any case.
+const HISTORY_BYTES: usize = 1024 * 1024;
+
+/// What an observation was before, the first revision first, and how many of the first ones are left out.
+fn past(engine: &Engine, user: u32, id: u64) -> Result<(Vec<Past>, usize), StorageError> {
+    let book = engine.book();
+    let (mut told, mut bytes) = (Vec::new(), 0);
+    let past = book.past_of(user, id)?;
+    for (id, marks) in past.iter().rev() {
+        if bytes > HISTORY_BYTES {
+            break;
+        }
+        let words = book.words(user, *id, marks.revision)?;
+        bytes += words.content.len();
+        told.push(Past::from(Observation { id: *id, marks: marks.clone(), words }));
+    }
+    told.reverse();
+    let omitted = past.len() - told.len();
+    Ok((told, omitted))
 }
 
 fn grounds(engine: &Engine, id: u64) -> Result<Vec<Grounded>, StorageError> {
@@ -196,20 +224,23 @@ const AROUND: usize = 5;
 pub(super) async fn timeline(daemon: &Daemon, ask: Around) -> Answer {
     let user = inward::user(&ask.user_id)?;
     let anchor = inward::observation("observation_id", ask.observation_id)?;
-    recalled(daemon, &user).await?;
-    let names = daemon.engine.when(Need::Nothing, Instant::now(), {
-        let user = user.clone();
-        move |engine, _| Ok::<_, Refusal>(grounded(&around(engine, &user, anchor)?.1))
-    });
-    let need = Need::AllSettled(names.await??);
+    let (no, window) = at_hand(daemon, &user, move |user, recall| (user, around(recall, anchor))).await?;
+    let need = Need::AllSettled(grounded(&window));
     let deadline = Instant::now() + daemon.config().deadline(None);
     let told = daemon.engine.when(need, deadline, move |engine, sight| {
         engine.trust_journal()?;
-        let (user, window) = around(engine, &user, anchor)?;
         let mut results = Vec::new();
         for entry in window {
-            let evidence = evidence(engine, entry.id, entry.has_sources, sight)?;
-            let compact = Compact::new(engine.book().must_have(user, entry.id)?, evidence);
+            let Some(observation) = engine.book().observation(no, entry.id)? else {
+                // Forgotten meanwhile. Around an anchor that is gone there is nothing.
+                if entry.id == anchor {
+                    results.clear();
+                    break;
+                }
+                continue;
+            };
+            let evidence = evidence(engine, entry.id, observation.marks.has_sources, sight)?;
+            let compact = Compact::new(observation, evidence);
             results.push(Compact { is_anchor: (entry.id == anchor).then_some(true), ..compact });
         }
         Ok::<_, Refusal>(to_json(&Results { results }))
@@ -217,13 +248,11 @@ pub(super) async fn timeline(daemon: &Daemon, ask: Around) -> Answer {
     told.await?
 }
 
-fn around(engine: &mut Engine, user: &str, anchor: u64) -> Result<(u32, Vec<Entry>), StorageError> {
-    let no = engine.book().user(user)?.map_or(0, |held| held.no);
-    let Some(recall) = engine.recall(user)? else { return Ok((no, Vec::new())) };
+fn around(recall: &Recall, anchor: u64) -> Vec<Entry> {
     let order = recall.in_order();
-    let Some(at) = order.iter().position(|entry| entry.id == anchor) else { return Ok((no, Vec::new())) };
+    let Some(at) = order.iter().position(|entry| entry.id == anchor) else { return Vec::new() };
     let window = &order[at.saturating_sub(AROUND)..order.len().min(at + AROUND + 1)];
-    Ok((no, window.iter().map(|&entry| entry.clone()).collect()))
+    window.iter().map(|&entry| entry.clone()).collect()
 }
 
 /// The names under which the index knows what these rest on.
@@ -232,54 +261,78 @@ fn grounded<'entry>(entries: impl IntoIterator<Item = &'entry Entry>) -> Vec<Ses
     with.map(|entry| SessionId::of_observation(entry.id)).collect()
 }
 
-/// Done when everything that searches of a user need has been read.
-pub(super) async fn recalled(daemon: &Daemon, user: &str) -> Result<(), Refusal> {
+/// Asks what searches of a user need, once all of it is at hand: others are let in between its pieces.
+async fn at_hand<T: Send + 'static>(
+    daemon: &Daemon,
+    user: &str,
+    ask: impl FnOnce(u32, &Recall) -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    let asked = at_hand_until(daemon, user, None, ask).await?;
+    Ok(asked.expect("because nothing ends it before"))
+}
+
+/// The same; none when it is not at hand by then.
+pub(super) async fn at_hand_until<T: Send + 'static>(
+    daemon: &Daemon,
+    user: &str,
+    until: Option<Instant>,
+    ask: impl FnOnce(u32, &Recall) -> T + Send + 'static,
+) -> Result<Option<T>, Refusal> {
+    let mut ask = ask;
     loop {
         let user = user.to_owned();
-        let read = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
-            Ok::<_, Refusal>(engine.recall(&user)?.is_some())
+        let asked = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+            let no = engine.book().user(&user)?.map_or(0, |held| held.no);
+            Ok::<_, Refusal>(match engine.recall(&user)? {
+                Some(recall) => Ok(ask(no, recall)),
+                None => Err(ask),
+            })
         });
-        if read.await?? {
-            return Ok(());
+        match asked.await?? {
+            Ok(answer) => return Ok(Some(answer)),
+            Err(_) if until.is_some_and(|until| until <= Instant::now()) => return Ok(None),
+            Err(again) => ask = again,
         }
+    }
+}
+
+/// What is counted of a user's observations.
+struct Counted {
+    by_type: BTreeMap<String, u64>,
+    with_sources: Vec<u64>,
+}
+
+impl Counted {
+    fn of(recall: &Recall) -> Self {
+        let mut by_type: BTreeMap<String, u64> = BTreeMap::new();
+        recall.entries().for_each(|entry| *by_type.entry(entry.kind.to_string()).or_default() += 1);
+        let with_sources = recall.entries().filter(|entry| entry.has_sources).map(|entry| entry.id).collect();
+        Self { by_type, with_sources }
     }
 }
 
 pub(super) async fn stats(daemon: &Daemon, ask: OfUser) -> Answer {
     let user = inward::user(&ask.user_id)?;
-    recalled(daemon, &user).await?;
-    let names = daemon.engine.when(Need::Nothing, Instant::now(), {
-        let user = user.clone();
-        move |engine, _| Ok::<_, Refusal>(engine.recall(&user)?.map(|recall| grounded(recall.entries())))
-    });
-    let need = Need::AllSettled(names.await??.unwrap_or_default());
+    let Counted { by_type, with_sources } = at_hand(daemon, &user, |_, recall| Counted::of(recall)).await?;
+    let names = with_sources.iter().copied().map(SessionId::of_observation).collect();
     let deadline = Instant::now() + daemon.config().deadline(None);
-    let counted = daemon.engine.when(need, deadline, move |engine, sight| {
+    let counted = daemon.engine.when(Need::AllSettled(names), deadline, move |engine, sight| {
         engine.trust_journal()?;
-        Ok::<_, Refusal>(to_json(&counted(engine, &user, sight)?))
+        let held = engine.book().user(&user)?.unwrap_or_default();
+        let (observations, sessions) = (by_type.values().sum(), u64::from(held.sessions));
+        let (mut stale, mut unknown) = (0, 0);
+        for id in with_sources {
+            // Forgotten meanwhile, or resting on nothing any more.
+            if engine.index.session(&SessionId::of_observation(id)).is_none() {
+                continue;
+            }
+            match engine.evidence_word(id, sight)? {
+                "stale" => stale += 1,
+                "unknown" => unknown += 1,
+                _ => {}
+            }
+        }
+        Ok::<_, Refusal>(to_json(&Stats { observations, sessions, by_type, stale, unknown }))
     });
     counted.await?
-}
-
-fn counted(engine: &mut Engine, user: &str, sight: Sight) -> Result<Stats, StorageError> {
-    let held = engine.book().user(user)?.unwrap_or_default();
-    let mut by_type: BTreeMap<String, u64> = BTreeMap::new();
-    let mut with_sources = Vec::new();
-    let count = |recall: &Recall| {
-        for entry in recall.entries() {
-            *by_type.entry(entry.kind.to_string()).or_default() += 1;
-            with_sources.extend(entry.has_sources.then_some(entry.id));
-        }
-    };
-    engine.recall(user)?.map(count);
-    let (mut stale, mut unknown) = (0, 0);
-    for id in with_sources {
-        match engine.evidence_word(id, sight)? {
-            "stale" => stale += 1,
-            "unknown" => unknown += 1,
-            _ => {}
-        }
-    }
-    let (observations, sessions) = (held.observations, u64::from(held.sessions));
-    Ok(Stats { observations, sessions, by_type, stale, unknown })
 }

@@ -1,60 +1,60 @@
 //! Facts that a fresh start may carry on from the memory: observations whose sources are fresh at the very clock of the view.
 
-use super::ask::recalled;
+use super::super::no_session;
+use super::ask::at_hand_until;
 use crate::daemon::Daemon;
 use crate::daemon::clock;
 use crate::daemon::engine::Engine;
 use crate::daemon::handle::{Need, Sight};
-use crate::index::row::Role;
 use crate::index::storage::{StorageError, StoredFact};
 use crate::index::view::{FactLine, Listed, View};
 use crate::memory::observation::{Observation, SUMMARY};
 use crate::memory::recall::{Entry, Recall};
 use crate::memory::score;
 use crate::protocol::convert::TEXT_BYTES_MAX;
+use crate::protocol::gate::may_be_same;
 use crate::protocol::refusal::Refusal;
 use crate::session::SessionId;
-use crate::session::source::absolute;
+use crate::session::source::normal;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How many facts the memory adds at most.
 const FACTS: usize = 10;
 /// How many observations are looked at for them, best first by their score at the start of a session.
-const LOOKED_AT: usize = 200;
+const LOOKED_AT: usize = 100;
 
-/// The view of a session, with what its user's memory adds to its facts.
+/// The view of a session, with what its user's memory adds to its facts. A memory that takes longer to be read than a part of
+/// the deadline adds nothing this time: no decision is late for it.
 pub(in crate::daemon::request) async fn seen_with_memory(
     daemon: &Daemon,
     session: &SessionId,
     listed: Listed,
     deadline: Duration,
-) -> Result<Option<View>, Refusal> {
-    let deadline = Instant::now() + deadline;
+) -> Result<View, Refusal> {
+    let begun = Instant::now();
     let name = session.clone();
-    let user = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+    let user = daemon.engine.when(Need::Nothing, begun, move |engine, _| {
         let session = engine.index.session(&name);
         session.map(|session| engine.index.head(session)).transpose()
     });
-    let Some(head) = user.await?? else { return Ok(None) };
-    recalled(daemon, &head.user).await?;
-    let candidates = daemon.engine.when(Need::Nothing, Instant::now(), {
-        let user = head.user.clone();
-        move |engine, _| Ok::<_, Refusal>(engine.recall(&user)?.map(candidates).unwrap_or_default())
-    });
-    let candidates = candidates.await??;
+    let user = user.await??.ok_or_else(|| no_session(session))?.user;
+    let candidates = at_hand_until(daemon, &user, Some(begun + deadline / 4), |_, recall| candidates(recall));
+    let candidates = candidates.await?.unwrap_or_default();
     let own = candidates.iter().copied().map(SessionId::of_observation);
     let need = Need::AllSettled(std::iter::once(session.clone()).chain(own).collect());
     let name = session.clone();
-    let viewed = daemon.engine.when(need, deadline, move |engine, sight| {
+    let left = deadline.saturating_sub(begun.elapsed()).max(deadline / 4);
+    let viewed = daemon.engine.when(need, Instant::now() + left, move |engine, sight| {
         let Some(mut view) = engine.view(&name, listed, sight)? else { return Ok(None) };
-        // A head that was registered anew may be another user's.
-        if view.head.user == head.user {
+        // A session of that name may have become another user's meanwhile.
+        if view.head.user == user {
             let facts = facts(engine, &view, &candidates, sight)?;
             view.facts.extend(facts);
         }
         Ok::<_, Refusal>(Some(view))
     });
-    viewed.await?
+    viewed.await??.ok_or_else(|| no_session(session))
 }
 
 fn candidates(recall: &Recall) -> Vec<u64> {
@@ -88,10 +88,10 @@ fn facts(
         else {
             continue;
         };
-        if engine.evidence(id, sight)?.is_doubtful() {
+        if engine.evidence_word(id, sight)? != "fresh" {
             continue;
         }
-        facts.extend(fact(engine, view, observation)?.filter(|fact| fact.fresh));
+        facts.extend(fact(engine, view, observation)?.filter(|fact| fact.fresh && !falls(fact, view)));
     }
     Ok(facts)
 }
@@ -101,19 +101,29 @@ fn fact(engine: &Engine, view: &View, observation: Observation) -> Result<Option
     let Observation { id, words, .. } = observation;
     let Some(session) = engine.index.session(&SessionId::of_observation(id)) else { return Ok(None) };
     let rows = engine.index.rows(session)?;
-    let told = || rows.iter().filter(|row| row.role == Role::Result);
-    let root = &view.head.root;
-    let below = |path: &std::path::Path| absolute(root, path).starts_with(root);
-    if !told().filter_map(|row| row.source.path()).any(below) {
+    let root = normal(&view.head.root);
+    let paths: Vec<&Path> = rows.iter().filter_map(|row| row.source.path()).collect();
+    if !paths.iter().any(|path| normal(path).starts_with(&root)) {
         return Ok(None);
     }
     let fact = StoredFact {
         id: id.to_string(),
         statement: if words.content.len() <= TEXT_BYTES_MAX { words.content } else { words.title },
         evidence: format!("observation {id} of the memory"),
-        sources: told().filter_map(|row| row.source.path().map(ToOwned::to_owned)).collect(),
+        // With what its commands read: they have no path of their own.
+        sources: paths.into_iter().map(ToOwned::to_owned).collect(),
         rows: rows.iter().map(|row| row.no).collect(),
     };
     let judged = engine.index.fact_beside(session, &fact, view)?;
     Ok(Some(FactLine { observation: Some(id), ..judged }))
+}
+
+/// Whether the gate would say that the fact rests on what is dropped. It reads labels alone, so a command that is spelled like
+/// a path, or a tree at the path of another one, is the same to it.
+fn falls(fact: &FactLine, view: &View) -> bool {
+    let doubtful = || view.lines.iter().filter(|line| line.is_doubtful());
+    let same = |source: &Path| {
+        doubtful().any(|line| may_be_same(source, &line.label()) || may_be_same(source, Path::new(&line.id)))
+    };
+    fact.sources.iter().any(|source| same(source))
 }

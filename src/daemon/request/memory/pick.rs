@@ -1,19 +1,16 @@
 //! The best of many observations, with what is known of their evidence.
 //!
-//! Who ranks is asked again after every wait: what is told meanwhile counts. Only those observations are waited for whose
-//! evidence makes a difference, so a long memory costs no more looks than a short one.
+//! Ranked once; then only those are waited for whose evidence makes a difference, in batches that grow, for no longer than a
+//! decision may wait. Whoever leaves out what is not fresh looks past it for more, and at its deadline tells what it has.
 
 use super::super::Daemon;
 use crate::daemon::engine::{Engine, no_evidence};
 use crate::daemon::handle::{Need, Sight};
-use crate::index::storage::StorageError;
 use crate::memory::recent::Memory;
 use crate::protocol::memory::Stale;
 use crate::protocol::memory::answer::{Compact, Evidence, Parts};
 use crate::protocol::refusal::Refusal;
 use crate::session::SessionId;
-use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// Observations of one user, best first.
@@ -40,101 +37,109 @@ impl From<Memory> for Candidate {
     }
 }
 
-/// What may be done now.
-enum Step {
-    Done(Vec<Compact>),
-    /// There is more to be read of the user's memory.
-    Read,
-    /// The evidence of these is needed.
-    Settle(Vec<u64>),
-}
+/// The most that is looked at in one turn of the engine.
+const BATCH_MAX: usize = 256;
+/// The most that is looked at for one question.
+const LOOKED_AT_MAX: usize = 2_000;
 
-/// Up to `most` of what `rank` gives; it gives none while it is still reading.
+/// Up to `most` of what was ranked.
 pub(super) async fn picked(
     daemon: &Daemon,
     most: usize,
     stale: Stale,
-    rank: impl Fn(&mut Engine) -> Result<Option<Ranked>, Refusal> + Send + Sync + 'static,
+    ranked: Ranked,
 ) -> Result<Vec<Compact>, Refusal> {
+    let Ranked { user, entries } = ranked;
+    let chosen = match stale {
+        Stale::Include => entries.into_iter().take(most).collect(),
+        Stale::Demote | Stale::Exclude => fresh_first(daemon, most, stale, &entries).await?,
+    };
+    let grounded = chosen.iter().filter(|candidate| candidate.has_sources);
+    let names: Vec<SessionId> = grounded.map(|candidate| SessionId::of_observation(candidate.id)).collect();
+    let need = if names.is_empty() { Need::Nothing } else { Need::AllSettled(names) };
     let deadline = Instant::now() + daemon.config().deadline(None);
-    let rank = Arc::new(rank);
-    let (mut need, mut settled, mut worst) = (Need::Nothing, HashSet::new(), Sight::Clear);
-    loop {
-        let (rank, known) = (Arc::clone(&rank), settled.clone());
-        let step = daemon.engine.when(need, deadline, move |engine, sight| {
-            let sight = darker(worst, sight);
-            engine.trust_journal()?;
-            let step = match rank(engine)? {
-                Some(ranked) => pick(engine, &ranked, most, stale, &known, sight)?,
-                None => Step::Read,
-            };
-            Ok::<_, Refusal>((step, sight))
-        });
-        let (step, sight) = step.await??;
-        worst = sight;
-        need = match step {
-            Step::Done(picked) => return Ok(picked),
-            Step::Read => Need::Nothing,
-            Step::Settle(ids) => {
-                settled.extend(&ids);
-                Need::AllSettled(ids.into_iter().map(SessionId::of_observation).collect())
-            }
-        };
-    }
+    let told = daemon.engine.when(need, deadline, move |engine, sight| {
+        engine.trust_journal()?;
+        let mut told = Vec::with_capacity(chosen.len());
+        for candidate in &chosen {
+            told.extend(compact(engine, user, candidate, sight)?);
+        }
+        // What changed since it was chosen is told as what it is now.
+        let doubtful = |compact: &Compact| compact.evidence.is_doubtful();
+        match stale {
+            Stale::Include => {}
+            Stale::Demote => told.sort_by_key(doubtful),
+            Stale::Exclude => told.retain(|compact| !doubtful(compact)),
+        }
+        Ok::<_, Refusal>(told)
+    });
+    told.await?
 }
 
-/// What was not seen once is not seen by a later wait for something else.
-fn darker(one: Sight, other: Sight) -> Sight {
-    match (one, other) {
-        (Sight::Blind, _) | (_, Sight::Blind) => Sight::Blind,
-        (Sight::Unsettled, _) | (_, Sight::Unsettled) => Sight::Unsettled,
-        (Sight::Clear, Sight::Clear) => Sight::Clear,
-    }
-}
-
-fn pick(
-    engine: &mut Engine,
-    ranked: &Ranked,
+/// Those whose evidence does not speak against them, best first, and behind them, where they are wanted, the others.
+async fn fresh_first(
+    daemon: &Daemon,
     most: usize,
     stale: Stale,
-    settled: &HashSet<u64>,
-    sight: Sight,
-) -> Result<Step, StorageError> {
-    let (mut picked, mut demoted, mut unsettled) = (Vec::new(), Vec::new(), Vec::new());
-    for candidate in &ranked.entries {
-        if picked.len() + unsettled.len() == most {
+    entries: &[Candidate],
+) -> Result<Vec<Candidate>, Refusal> {
+    let until = Instant::now() + daemon.config().deadline(None);
+    let (mut fresh, mut others, mut at, mut batch) = (Vec::new(), Vec::new(), 0, most);
+    while fresh.len() < most && at < entries.len().min(LOOKED_AT_MAX) && Instant::now() < until {
+        let next = &entries[at..entries.len().min(at + batch)];
+        let (words, sight) = words(daemon, next, until).await?;
+        for (candidate, word) in next.iter().zip(words) {
+            let side = if matches!(word, "fresh" | "none") { &mut fresh } else { &mut others };
+            side.push(*candidate);
+        }
+        if sight == Sight::Blind {
             break;
         }
-        if !candidate.has_sources {
-            picked.push((candidate, no_evidence()));
-        } else if !settled.contains(&candidate.id) {
-            unsettled.push(candidate.id);
-        } else {
-            let evidence = engine.evidence(candidate.id, sight)?;
-            match stale {
-                Stale::Demote if evidence.is_doubtful() => demoted.push((candidate, evidence)),
-                Stale::Exclude if evidence.is_doubtful() => {}
-                _ => picked.push((candidate, evidence)),
-            }
-        }
+        at += next.len();
+        batch = (batch * 2).min(BATCH_MAX);
     }
-    if !unsettled.is_empty() {
-        return Ok(Step::Settle(unsettled));
+    if stale == Stale::Demote {
+        fresh.append(&mut others);
     }
-    picked.extend(demoted);
-    picked.truncate(most);
-    let whole =
-        |(candidate, evidence): (&Candidate, Evidence)| compact(engine, ranked.user, candidate, evidence);
-    Ok(Step::Done(picked.into_iter().map(whole).collect::<Result<_, _>>()?))
+    fresh.truncate(most);
+    Ok(fresh)
 }
 
+/// What the evidence of each is, in a word; that of one which is gone meanwhile speaks against it.
+async fn words(
+    daemon: &Daemon,
+    candidates: &[Candidate],
+    until: Instant,
+) -> Result<(Vec<&'static str>, Sight), Refusal> {
+    let grounded = candidates.iter().filter(|candidate| candidate.has_sources);
+    let need = Need::AllSettled(grounded.map(|candidate| SessionId::of_observation(candidate.id)).collect());
+    let candidates = candidates.to_vec();
+    let words = daemon.engine.when(need, until, move |engine, sight| {
+        let word = |candidate: &Candidate| {
+            let name = SessionId::of_observation(candidate.id);
+            match (candidate.has_sources, engine.index.session(&name)) {
+                (false, _) => Ok("none"),
+                (true, None) => Ok("unknown"),
+                (true, Some(_)) => engine.evidence_word(candidate.id, sight),
+            }
+        };
+        let words = candidates.iter().map(word).collect::<Result<Vec<_>, _>>()?;
+        Ok::<_, Refusal>((words, sight))
+    });
+    words.await?
+}
+
+/// None when it was forgotten meanwhile.
 fn compact(
-    engine: &Engine,
+    engine: &mut Engine,
     user: u32,
     candidate: &Candidate,
-    evidence: Evidence,
-) -> Result<Compact, StorageError> {
-    let observation = engine.book().must_have(user, candidate.id)?;
+    sight: Sight,
+) -> Result<Option<Compact>, Refusal> {
+    let Some(observation) = engine.book().observation(user, candidate.id)? else { return Ok(None) };
+    // One that began to rest on something after it was ranked rests on what was there after the question.
+    let has_sources = observation.marks.has_sources;
+    let evidence: Evidence = if has_sources { engine.evidence(candidate.id, sight)? } else { no_evidence() };
     let (score, score_parts) = (Some(candidate.score), Some(candidate.parts));
-    Ok(Compact { score, score_parts, ..Compact::new(observation, evidence) })
+    Ok(Some(Compact { score, score_parts, ..Compact::new(observation, evidence) }))
 }

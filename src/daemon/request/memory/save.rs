@@ -1,11 +1,14 @@
 //! `mem_save`, `mem_session_summary` and `mem_forget`.
 
-use super::super::register::on_disk;
+use super::super::register::{doubtful, on_disk, restored};
 use super::super::{Answer, Daemon, blind};
 use super::{Durable, bounds, durable};
+use crate::daemon::clock;
 use crate::daemon::engine::Engine;
 use crate::daemon::handle::{Need, Sight};
+use crate::index::freshness::Freshness;
 use crate::index::row::{RowNo, SessionNo};
+use crate::memory::change::Change;
 use crate::memory::step;
 use crate::protocol::answer::to_json;
 use crate::protocol::memory::answer::{Forgotten, Saved};
@@ -15,6 +18,7 @@ use crate::session::SessionId;
 use crate::session::context::Update;
 use crate::store::record::settled;
 use crate::world::digest;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 pub(super) async fn save(daemon: &Daemon, ask: Save) -> Answer {
@@ -68,6 +72,8 @@ async fn save_with_sources(daemon: &Daemon, user: String, save: step::Save, sour
 struct Begun {
     session: SessionNo,
     told: Vec<RowNo>,
+    /// What was not fresh before it.
+    doubtful: HashMap<String, Freshness>,
 }
 
 fn keep(
@@ -79,8 +85,9 @@ fn keep(
 ) -> Result<(Saved, Option<Begun>), Refusal> {
     let (change, saved) = step::save(engine.book(), user, save, &engine.circumstances())?;
     let id = saved.observation.id;
-    let had_sources = engine.index.session(&SessionId::of_observation(id)).is_some();
     let session = SessionId::of_observation(id);
+    let had_sources = engine.index.session(&session).is_some();
+    let doubtful = if sources.is_some() { doubtful(engine, &session)? } else { HashMap::new() };
     let sources = sources.map(|sources| Update { session, user: Some(user.to_owned()), ..sources });
     // Nothing to be taken from what has none.
     let sources = sources.filter(|sources| had_sources || !sources.results.is_empty());
@@ -89,7 +96,8 @@ fn keep(
         engine.index.admits(sources, rows_max)?;
     }
     let registered = engine.remember(&change, sources.as_ref())?;
-    let begun = registered.map(|registered| Begun { session: registered.session, told: registered.told });
+    let begun =
+        registered.map(|registered| Begun { session: registered.session, told: registered.told, doubtful });
     let marks = saved.observation.marks;
     let saved = Saved {
         id,
@@ -116,6 +124,8 @@ fn finish(engine: &mut Engine, saved: Saved, begun: &Begun, sight: Sight) -> Res
     for record in settled(name.as_str(), &rows) {
         engine.journaled(&record, |_| Ok::<_, Refusal>(()))?;
     }
+    let lines = engine.index.lines_of(begun.session, &rows)?;
+    engine.push_changes(&restored(begun.session, &begun.doubtful, &lines), clock::now())?;
     let evidence = Some(engine.evidence(saved.id, sight)?);
     Ok(durable(engine, to_json(&Saved { evidence, ..saved })))
 }
@@ -125,12 +135,25 @@ pub(super) async fn forget(daemon: &Daemon, ask: Forget) -> Answer {
     let id = inward::observation("id", ask.id)?;
     let forgotten = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
         let change = step::forget(engine.book(), &user, id)?.ok_or_else(|| not_found(id))?;
-        engine.remember(&change, None)?;
+        forget_all(engine, change)?;
         Ok::<_, Refusal>(durable(engine, to_json(&Forgotten { id, forgotten: true })))
     });
     let (answer, synced) = forgotten.await??;
     on_disk(synced).await?;
     Ok(answer)
+}
+
+/// How many sessions one record tells: each has a summary of up to 64 KiB.
+const SESSIONS_MAX: usize = 64;
+
+/// What is said without the observation first, and then that it is gone: a record may be only so long.
+fn forget_all(engine: &mut Engine, mut change: Change) -> Result<(), Refusal> {
+    while change.sessions.len() > SESSIONS_MAX {
+        let sessions = change.sessions.split_off(change.sessions.len() - SESSIONS_MAX);
+        engine.remember(&Change { sessions, user: change.user.clone(), ..Change::default() }, None)?;
+    }
+    engine.remember(&change, None)?;
+    Ok(())
 }
 
 fn not_found(id: u64) -> Refusal {

@@ -30,10 +30,11 @@ pub(super) async fn start(daemon: &Daemon, ask: Start) -> Answer {
         }
     });
     let ((session_id, is_new, sessions_context), synced) = begun.await??;
-    let memories = picked(daemon, MEMORIES, ask.stale.unwrap_or_default(), move |engine| {
-        Ok(Some(recent_memories(engine, &user)?))
+    let ranked = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+        Ok::<_, Refusal>(recent_memories(engine, &user)?)
     });
-    let memories: Vec<Compact> = memories.await?;
+    let ranked = ranked.await??;
+    let memories: Vec<Compact> = picked(daemon, MEMORIES, ask.stale.unwrap_or_default(), ranked).await?;
     on_disk(synced).await?;
     Ok(to_json(&Started { session_id, is_new, sessions_context, memories }))
 }
