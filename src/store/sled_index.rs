@@ -129,7 +129,7 @@ impl SledIndex {
 
     /// Where the words of a user stand that were not removed, in those of the user's files that hold something removed.
     fn left_to_move(&mut self, user: u32) -> Result<BTreeMap<u32, Vec<(Vec<u8>, Place)>>, StorageError> {
-        let files = self.words.to_shred(user).map_err(|error| self.fail(error))?;
+        let files = self.words.files_to_shred(user).map_err(|error| self.fail(error))?;
         let mut left: BTreeMap<_, Vec<_>> = files.into_iter().map(|number| (number, Vec::new())).collect();
         if left.is_empty() {
             return Ok(left);

@@ -152,7 +152,7 @@ impl Words {
     }
 
     /// The files of a user that hold something removed. Nothing is appended to them any more.
-    pub(super) fn to_shred(&mut self, user: u32) -> Result<BTreeSet<u32>, StorageError> {
+    pub(super) fn files_to_shred(&mut self, user: u32) -> Result<BTreeSet<u32>, StorageError> {
         let Some(files) = self.users.get_mut(&user) else { return Ok(BTreeSet::new()) };
         if files.to_shred.contains(&files.latest) {
             files.next()?;
