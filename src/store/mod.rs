@@ -150,20 +150,29 @@ pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
     let folder = index_of(opening.state);
     let mut healed = Vec::new();
     let doubt = match opening.distrust {
-        Some(reason) => Doubt::contents(reason),
+        Some(reason) => Some(Doubt::contents(reason)),
         None => match bring_up(opening, &folder, &mut healed) {
             Ok(brought_up) => return opened(opening, brought_up, healed, died),
             Err(Hurdle::Store(error)) => return Err(error),
             Err(Hurdle::Index(Doubt { reason, trouble, .. })) if trouble.passes() => {
                 return Err(StoreError::Index { path: folder, reason, trouble });
             }
-            Err(Hurdle::Index(doubt)) => doubt,
+            Err(Hurdle::Index(doubt)) => Some(doubt),
+            Err(Hurdle::Remembers) => None,
         },
     };
-    healed.extend(give_up(&folder, opening.stamp, &doubt)?);
+    match doubt {
+        Some(doubt) => healed.extend(give_up(&folder, opening.stamp, &doubt)?),
+        None => {
+            let unusable = |source| StoreError::Folder { path: folder.clone(), source };
+            asides::remove(&folder).and_then(|()| asides::prune(&folder, 0)).map_err(unusable)?;
+            healed.push("the index was made again from the journal, without what was forgotten".to_owned());
+        }
+    }
     match bring_up(opening, &folder, &mut healed) {
         Ok(brought_up) => opened(opening, brought_up, healed, died),
         Err(Hurdle::Store(error)) => Err(error),
+        Err(Hurdle::Remembers) => unreachable!("a new index has nothing to forget once the journal has not"),
         Err(Hurdle::Index(Doubt { reason, hangs: true, .. })) => {
             Err(StoreError::Hangs { path: folder, reason })
         }
@@ -228,6 +237,8 @@ fn tail_of(state: &Path) -> PathBuf {
 enum Hurdle {
     Store(StoreError),
     Index(Doubt),
+    /// sled keeps what an observation rested on that is forgotten, and the journal does not any more.
+    Remembers,
 }
 
 impl From<StorageError> for Hurdle {
@@ -303,6 +314,9 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
     // Waking reads and counts everything: an index that lost keys shows it here, and is made again like any other.
     let checks = index.wake()?;
     memory::audit::audit(index.storage())?;
+    if forgotten.is_none() && remembered::is_kept_in_old_pages(index.storage())? {
+        return Err(Hurdle::Remembers);
+    }
     index.storage_mut().flush()?;
     Ok(BroughtUp { index, checks, journal, forgotten })
 }

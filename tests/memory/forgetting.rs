@@ -161,3 +161,32 @@ fn many_may_be_forgotten_at_once() {
     daemon.stop();
     audit(&place);
 }
+
+/// What it rested on is in the index, which keeps old pages: it is gone once a daemon has begun again.
+#[test]
+fn what_a_forgotten_observation_rested_on_is_gone_after_the_next_start() {
+    let place = Place::new();
+    let daemon = Daemon::start_with(&place.home, busy());
+    let client = &mut daemon.client();
+    let (file, glob) = (place.root.join("Zq10Path"), "Zq11Glob*");
+    place.write("Zq10Path", "1");
+    let tree = json!({ "kind": "tree", "path": place.root, "include": [glob] });
+    let grounded =
+        json!({ "user_id": "u", "type": "pattern", "title": "t", "content": "c", "sources": [file, tree] });
+    let saved = ask(client, "mem_save", &grounded);
+    save(client, "u", KEPT, KEPT);
+    ask(client, "mem_forget", &json!({ "user_id": "u", "id": saved["id"] }));
+    let secrets = ["Zq10Path", "Zq11Glob"];
+    let journal = state(&place).join("journal");
+    wait_until("it has left the journal", || files_with(&journal, &secrets).is_empty());
+    assert!(!files_with(&state(&place), &secrets).is_empty(), "sled keeps old pages");
+    daemon.stop();
+    let daemon = Daemon::start(&place.home);
+    assert_eq!(files_with(&state(&place), &secrets), []);
+    assert_eq!(search(&mut daemon.client(), "u", KEPT).len(), 1);
+    daemon.stop();
+    let log = std::fs::read_to_string(state(&place).join("decisions.jsonl")).expect("a log");
+    assert!(log.contains("made again from the journal, without what was forgotten"), "{log}");
+    assert_eq!(files_with(&state(&place), &secrets), []);
+    audit(&place);
+}

@@ -1,6 +1,6 @@
 //! `<private>`: not one byte of it is kept, logged or answered, wherever it stands and however it is written.
 
-use super::{files_with, get, refused, results, save, save_under, scene, search};
+use super::{files_with, get, refused, save, save_under, scene, search};
 use crate::cli::serve::{Serving, state};
 use crate::harness::{Place, ask};
 use rustix::process::Signal;
@@ -57,9 +57,10 @@ fn what_is_private_is_redacted_in_every_field() {
         assert_eq!((&whole["content"], &whole["title"]), (&json!(kept), &json!(kept.trim())), "{said}");
         let ended = ask(client, "mem_session_end", &json!({ "user_id": user, "summary": said }));
         assert_eq!(ended["summary"], kept, "{said}");
-        let told = ask(client, "mem_session_start", &json!({ "user_id": format!("{user}{said}") }));
-        let listed = ask(client, "mem_list_sessions", &json!({ "user_id": format!("{user}{kept}") }));
-        assert_eq!(results(&listed)[0]["user_id"], format!("{user}{kept}"), "{told}");
+        // Redacted, two users would be one.
+        let params = json!({ "user_id": format!("{user}{said}") });
+        let (code, says) = refused(client, "mem_session_start", &params);
+        assert!(code == "invalid_params" && says.contains("private") && !says.contains(SECRET), "{says}");
     }
 }
 
@@ -108,10 +109,6 @@ fn what_differs_only_in_private_is_the_same() {
     assert_eq!((&same["outcome"], &same["id"]), (&json!("deduped"), &keyed["id"]));
     let over = save_under(client, "u", "k<private>3</private>", "t", "d");
     assert_eq!((&over["outcome"], &over["id"]), (&json!("updated"), &keyed["id"]));
-    // The name of a user is a text like any other.
-    let one = ask(client, "mem_session_start", &json!({ "user_id": "v<private>1</private>" }));
-    let two = ask(client, "mem_session_start", &json!({ "user_id": "v<private>2</private>" }));
-    assert_eq!(one["session_id"], two["session_id"]);
     for blank in ["<private>x</private>", " <private>"] {
         assert_eq!(
             save(client, "u", blank, &format!("{blank} b"))["topic_key"],
@@ -238,6 +235,6 @@ fn nothing_private_is_in_any_file_log_or_answer() {
             daemon = Serving::start(&place, &config);
         }
     }
-    assert!(answered > 300 && refusals > 200, "{answered} {refusals}");
+    assert!(answered > 200 && refusals > 200, "{answered} {refusals}");
     assert!(!files_with(&state(&place), &["[REDACTED]"]).is_empty(), "what is kept is found");
 }

@@ -149,7 +149,8 @@ fn long_queries_are_read_to_a_bound_and_find_what_they_begin_with() {
     let client = &mut daemon.client();
     save(client, "u", "needle", "the kingfisher dives");
     save(client, "u", "hay", "nothing of the kind");
-    let query = format!("kingfisher {}", (0..2_000).map(|number| format!("w{number} ")).collect::<String>());
+    let query =
+        format!("kingfisher {}", (0..2_000).map(|number| format!("w{number}")).collect::<Vec<_>>().join(" "));
     assert!(query.len() > 10_000);
     assert_eq!(search(client, "u", &query)[0]["title"], "needle");
 }
