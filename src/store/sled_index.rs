@@ -10,7 +10,7 @@
 use super::passing;
 use super::seal::{open_seal, seal};
 use super::sled_open::open_apart;
-use super::words::{self, Place, Words};
+use super::words::{self, InUse, Place, Words};
 use crate::index::FORMAT;
 use crate::index::storage::{Storage, StorageError, Table, Trouble};
 use std::borrow::Cow;
@@ -89,7 +89,7 @@ impl SledIndex {
         let (db, trees) = open_apart(folder, &TABLES, OPEN_TIMEOUT)?;
         let mut index = Self { trees, db, words: Words::of(folder), failure: OnceLock::new() };
         // Before anything is believed: an index that is not is set aside with everything in it, and may lie there long.
-        index.words.settle(index.generations_of_words()?)?;
+        index.words.settle(index.words_in_use()?)?;
         let applied = index.check(id)?;
         Ok((index, applied))
     }
@@ -117,29 +117,32 @@ impl SledIndex {
         }
     }
 
-    /// Which file each user's words are in. Only the first key of each user is looked at: a user's values are all in one.
-    fn generations_of_words(&self) -> Result<BTreeMap<u32, u32>, StorageError> {
-        let mut generations = BTreeMap::new();
-        let mut next = Some(0_u32);
-        while let Some(from) = next {
-            let first = |tree: &sled::Tree| tree.range(from.to_be_bytes()..).next().transpose();
-            let Some((key, place)) = self.guarded("scan", Table::Words, first)? else { break };
-            let user = words::user_of(&key)?;
-            generations.insert(user, Place::decode(&place)?.generation);
-            next = user.checked_add(1);
+    /// Which files words stand in. All their places are looked at, one or two microseconds each, and no words.
+    fn words_in_use(&self) -> Result<InUse, StorageError> {
+        let mut in_use = InUse::default();
+        let mut places = self.guarded("scan", Table::Words, |tree| Ok(tree.iter()))?;
+        while let Some((key, place)) = self.guarded("scan", Table::Words, |_| places.next().transpose())? {
+            in_use.add(&key, &place)?;
         }
-        Ok(generations)
+        Ok(in_use)
     }
 
-    /// Where the words of a user stand that were not removed.
-    fn places(&self, user: u32) -> Result<Vec<(Vec<u8>, Place)>, StorageError> {
-        let mut places = Vec::new();
+    /// Where the words of a user stand that were not removed, in those of the user's files that hold something removed.
+    fn left_to_move(&mut self, user: u32) -> Result<BTreeMap<u32, Vec<(Vec<u8>, Place)>>, StorageError> {
+        let files = self.words.files_to_shred(user).map_err(|error| self.fail(error))?;
+        let mut left: BTreeMap<_, Vec<_>> = files.into_iter().map(|number| (number, Vec::new())).collect();
+        if left.is_empty() {
+            return Ok(left);
+        }
         let mut entries =
             self.guarded("scan", Table::Words, |tree| Ok(tree.scan_prefix(user.to_be_bytes())))?;
         while let Some((key, place)) = self.guarded("scan", Table::Words, |_| entries.next().transpose())? {
-            places.push((key.to_vec(), Place::decode(&place).map_err(|error| self.fail(error))?));
+            let place = Place::decode(&place).map_err(|error| self.fail(error))?;
+            if let Some(left) = left.get_mut(&place.number) {
+                left.push((key.to_vec(), place));
+            }
         }
-        Ok(places)
+        Ok(left)
     }
 
     fn number(&self, key: &[u8]) -> Result<Option<u64>, StorageError> {
@@ -222,6 +225,29 @@ impl SledIndex {
         value.map_err(|error| self.fail(error))
     }
 
+    /// Writes words, and gives what is put under their key.
+    fn append_words(&mut self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StorageError> {
+        self.sound()?;
+        let appended = words::user_of(key).and_then(|user| self.words.append(user, &[(key, value)]));
+        let places = appended.map_err(|error| self.fail(error))?;
+        Ok(places.into_iter().flat_map(Place::encode).collect())
+    }
+
+    /// What was put under a key is not there any more. Words of it still are.
+    fn note_removed(
+        &mut self,
+        table: Table,
+        key: &[u8],
+        held: Option<sled::IVec>,
+    ) -> Result<(), StorageError> {
+        match held {
+            Some(place) if table == Table::Words => {
+                self.words.note_removed(key, &place).map_err(|error| self.fail(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Every entry from `from` on, until `each` returns false.
     fn walk(
         &self,
@@ -254,17 +280,16 @@ impl Storage for SledIndex {
 
     fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
         let held = match table {
-            Table::Words => {
-                self.sound()?;
-                self.words.append(key, value).map_err(|error| self.fail(error))?.encode().to_vec()
-            }
+            Table::Words => self.append_words(key, value)?,
             _ => seal(key, value),
         };
-        self.guarded("write", table, |tree| tree.insert(key, held)).map(drop)
+        let before = self.guarded("write", table, |tree| tree.insert(key, held))?;
+        self.note_removed(table, key, before)
     }
 
     fn remove(&mut self, table: Table, key: &[u8]) -> Result<(), StorageError> {
-        self.guarded("remove", table, |tree| tree.remove(key)).map(drop)
+        let before = self.guarded("remove", table, |tree| tree.remove(key))?;
+        self.note_removed(table, key, before)
     }
 
     fn scan(
@@ -299,12 +324,15 @@ impl Storage for SledIndex {
         }
         self.sound()?;
         let user = words::user_of(prefix)?;
-        let left = self.places(user)?;
-        let moved = self.words.rewrite(user, left).map_err(|error| self.fail(error))?;
-        for (key, place) in moved {
-            self.guarded("write", table, |tree| tree.insert(key, &place.encode()))?;
+        // One file after the other, so that no more room is needed than one of them takes.
+        for (number, left) in self.left_to_move(user)? {
+            let places = self.words.move_out(user, &left).map_err(|error| self.fail(error))?;
+            for ((key, _), place) in left.iter().zip(places) {
+                self.guarded("write", table, |tree| tree.insert(key, &place.encode()))?;
+            }
+            self.words.discard(user, number).map_err(|error| self.fail(error))?;
         }
-        self.words.remove_before(user).map_err(|error| self.fail(error))
+        Ok(())
     }
 
     fn distrust(&self, error: StorageError) -> StorageError {
@@ -365,21 +393,23 @@ mod tests {
         let place = tree.get(key(1)).unwrap().unwrap().to_vec();
         let file = folder.path().join("index/words/9-0");
         let bytes = std::fs::read(&file).unwrap();
-        let refused = |index: &mut SledIndex, key: &[u8], what: &str| {
-            let reads: [fn(&mut SledIndex, &[u8]) -> Result<(), StorageError>; 3] = [
+        // So that the file holds something removed: no words of any other are read to be moved.
+        index.put(Table::Words, &key(3), b"").unwrap();
+        index.remove(Table::Words, &key(3)).unwrap();
+        let refused_by = |reads: usize, index: &mut SledIndex, key: &[u8], what: &str| {
+            let all: [fn(&mut SledIndex, &[u8]) -> Result<(), StorageError>; 3] = [
                 |index, key| index.get(Table::Words, key).map(drop),
                 |index, key| index.scan(Table::Words, key, &mut |_, _| {}),
                 |index, key| index.shred(Table::Words, &key[..4]),
             ];
-            for read in reads {
+            for read in &all[..reads] {
                 let read = read(index, key);
                 assert_eq!(read.expect_err(what).trouble, Trouble::Contents, "{what}");
                 assert!(index.get(Table::Meta, b"any").is_err(), "{what}: it is final");
                 index.failure.take();
-                // What a shredding left that was broken off.
-                let _ = std::fs::remove_file(folder.path().join("index/words/9-1"));
             }
         };
+        let refused = |index: &mut SledIndex, key: &[u8], what: &str| refused_by(3, index, key, what);
         let set = |index: &SledIndex, key: &[u8], place: &[u8]| {
             index.trees[Table::Words as usize].insert(key, place).unwrap();
         };
@@ -387,7 +417,9 @@ mod tests {
             let mut flipped = place.clone();
             flipped[at] ^= 1;
             set(&index, &key(1), &flipped);
-            refused(&mut index, &key(1), &format!("byte {at} of its place"));
+            // One that says it is in another file does not stand in the way of those that are in this one.
+            let reads = if at < 4 { 2 } else { 3 };
+            refused_by(reads, &mut index, &key(1), &format!("byte {at} of its place"));
         }
         for (at, place) in [(1, &place[..20]), (2, &place[..])] {
             set(&index, &key(at), place);

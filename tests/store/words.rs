@@ -7,13 +7,16 @@ use staled::index::storage::{Memory, Storage, Table};
 use staled::store::sled_index::{Doubt, SledIndex};
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 const ID: [u8; 16] = [3; 16];
 const WORDS: Table = Table::Words;
 const USERS: u32 = 5;
 const STEPS: u64 = 1_500;
+
+/// How long a file of words gets.
+const FILE_BYTES: usize = 1 << 20;
 
 fn open(folder: &Path) -> SledIndex {
     SledIndex::open(folder, ID).unwrap().0
@@ -65,7 +68,7 @@ fn what_is_told_and_forgotten_is_as_in_memory() {
         match random.u8(..40) {
             0..20 => {
                 let mut value = format!("secret {seed} {step};").into_bytes();
-                value.resize([0, 20, 300, 5_000, 20_000][random.usize(..5)].max(value.len()), b'.');
+                value.resize(some_length(&mut random).max(value.len()), b'.');
                 if let Some(before) = memory.get(WORDS, &key).unwrap() {
                     gone[user as usize].insert(before);
                 }
@@ -80,17 +83,14 @@ fn what_is_told_and_forgotten_is_as_in_memory() {
             32..34 => {
                 index.shred(WORDS, &user.to_be_bytes()).unwrap();
                 check_gone(&folder, &std::mem::take(&mut gone[user as usize]), seed);
-                let prefix = format!("{user}-");
-                let files =
-                    names(&folder.join("words")).iter().filter(|name| name.starts_with(&prefix)).count();
-                assert_eq!(files, usize::from(!all(&memory, &user.to_be_bytes()).is_empty()), "SEED={seed}");
+                check_files(&folder.join("words"), user, &all(&memory, &user.to_be_bytes()), seed);
             }
-            34 => {
+            34..36 => {
                 index.commit(step).unwrap();
                 drop(index);
                 index = open(&folder);
             }
-            35..37 => {
+            36..38 => {
                 assert_eq!(
                     some_from(&index, &key, 3),
                     some_from(&memory, &key, 3),
@@ -109,6 +109,29 @@ fn what_is_told_and_forgotten_is_as_in_memory() {
     index.commit(STEPS).unwrap();
     drop(index);
     assert_eq!(all(&open(&folder), &[]), all(&memory, &[]), "SEED={seed}");
+}
+
+/// Mostly short, and now and then about as long as a file gets.
+fn some_length(random: &mut fastrand::Rng) -> usize {
+    match random.u8(..20) {
+        0 => FILE_BYTES + random.usize(..5) - 2,
+        1 => FILE_BYTES / 2 + random.usize(..3),
+        2..6 => 200_000,
+        _ => [0, 20, 300, 5_000][random.usize(..4)],
+    }
+}
+
+/// Nothing but these values is in a user's files, and none of them is too long.
+fn check_files(words: &Path, user: u32, told: &[(Vec<u8>, Vec<u8>)], seed: u64) {
+    let prefix = format!("{user}-");
+    let files = names(words).into_iter().filter(|name| name.starts_with(&prefix));
+    let files: Vec<usize> = files.map(|name| fs::read(words.join(name)).unwrap().len()).collect();
+    let lengths: Vec<usize> = told.iter().map(|(_, value)| value.len()).collect();
+    assert_eq!(files.iter().sum::<usize>(), lengths.iter().sum::<usize>(), "SEED={seed} user {user}");
+    assert!(
+        files.iter().all(|file| *file <= FILE_BYTES || lengths.contains(file)),
+        "SEED={seed} user {user}: {files:?} of {lengths:?}"
+    );
 }
 
 /// Not in the files of the words, and not in any other of the index.
@@ -162,6 +185,135 @@ fn removed_words_are_in_no_file_of_the_index_and_the_others_stay() {
     assert_eq!(index.get(WORDS, &key(2, 0)).unwrap().as_deref(), Some(&b"new words"[..]));
 }
 
+/// A value of this length that says what it is.
+fn value(number: u8, length: usize) -> Vec<u8> {
+    let mut value = format!("secret {number};").into_bytes();
+    value.resize(length, b'.');
+    value
+}
+
+fn put(index: &mut SledIndex, number: u8, length: usize) {
+    index.put(WORDS, &[0, 0, 0, 1, number], &value(number, length)).unwrap();
+}
+
+/// Which files of words there are, and how long they are.
+fn lengths(folder: &Path) -> Vec<(String, u64)> {
+    let words = folder.join("words");
+    let length = |name: String| (words.join(&name).metadata().unwrap().len(), name);
+    names(&words).into_iter().map(length).map(|(length, name)| (name, length)).collect()
+}
+
+#[test]
+fn a_file_that_is_full_is_followed_by_another_and_what_is_longer_stands_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("index");
+    let mut index = open(&folder);
+    let told = [FILE_BYTES / 2, FILE_BYTES / 2, 12, FILE_BYTES, FILE_BYTES + 1, 13, FILE_BYTES - 13, 14];
+    for (number, length) in (0..).zip(told) {
+        put(&mut index, number, length);
+        index.commit(1).unwrap();
+        drop(index);
+        index = open(&folder);
+    }
+    let lengths: Vec<u64> = lengths(&folder).into_iter().map(|(_, length)| length).collect();
+    assert_eq!(
+        lengths,
+        [FILE_BYTES, 12, FILE_BYTES, FILE_BYTES + 1, FILE_BYTES, 14].map(|length| length as u64)
+    );
+    for (number, length) in (0..).zip(told) {
+        let found = index.get(WORDS, &[0, 0, 0, 1, number]).unwrap();
+        assert!(found == Some(value(number, length)), "value {number}");
+    }
+}
+
+/// Four files of a user, with two values in each but the last.
+fn told_in_many_files(folder: &Path) -> SledIndex {
+    let mut index = open(folder);
+    (0..7).for_each(|number| put(&mut index, number, 400_000));
+    index.put(WORDS, &[0, 0, 0, 2], b"another's").unwrap();
+    index
+}
+
+#[test]
+fn only_files_that_hold_something_removed_are_written_anew() {
+    for (reopens, replaces) in [(false, false), (false, true), (true, false), (true, true)] {
+        let what = format!("reopens {reopens}, replaces {replaces}");
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("index");
+        let mut index = told_in_many_files(&folder);
+        let words = folder.join("words");
+        let seen = |name: &str| {
+            let metadata = words.join(name).metadata().unwrap();
+            (metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), metadata.len())
+        };
+        let before = ["1-0", "1-2", "2-0"].map(seen);
+        let (latest, _, _, _) = seen("1-3");
+        if replaces {
+            index.put(WORDS, &[0, 0, 0, 1, 3], b"other words").unwrap();
+        } else {
+            index.remove(WORDS, &[0, 0, 0, 1, 3]).unwrap();
+        }
+        if reopens {
+            index.commit(1).unwrap();
+            drop(index);
+            index = open(&folder);
+        }
+        assert_eq!(files_with(&folder, b"secret 3;"), [words.join("1-1")], "{what}");
+        index.shred(WORDS, &[0, 0, 0, 1]).unwrap();
+        assert_eq!(files_with(&folder, b"secret 3;"), [] as [PathBuf; 0], "{what}");
+        assert_eq!(names(&words), ["1-0", "1-2", "1-3", "2-0"], "{what}");
+        assert_eq!(["1-0", "1-2", "2-0"].map(seen), before, "{what}");
+        assert_eq!(seen("1-3").0, latest, "{what}: what was left went to its end");
+        let bytes = fs::read(words.join("1-3")).unwrap();
+        let left =
+            [value(6, 400_000), b"other words"[..11 * usize::from(replaces)].to_vec(), value(2, 400_000)];
+        assert!(bytes == left.concat(), "{what}");
+        assert!(index.get(WORDS, &[0, 0, 0, 1, 2]).unwrap() == Some(value(2, 400_000)), "{what}");
+        // And nothing is left to do.
+        let before = ["1-0", "1-2", "1-3", "2-0"].map(seen);
+        index.shred(WORDS, &[0, 0, 0, 1]).unwrap();
+        assert_eq!(["1-0", "1-2", "1-3", "2-0"].map(seen), before, "{what}");
+    }
+}
+
+#[test]
+fn what_was_forgotten_in_every_file_is_gone_from_all_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("index");
+    let mut index = told_in_many_files(&folder);
+    for number in [0, 2, 4, 6] {
+        index.remove(WORDS, &[0, 0, 0, 1, number]).unwrap();
+    }
+    index.shred(WORDS, &[0, 0, 0, 1]).unwrap();
+    // The latest of them held something removed, so none of them is appended to.
+    let expected = [("1-4", 800_000), ("1-5", 400_000), ("2-0", 9)];
+    assert_eq!(lengths(&folder), expected.map(|(name, length)| (name.to_owned(), length)));
+    for number in [1, 3, 5] {
+        assert!(index.get(WORDS, &[0, 0, 0, 1, number]).unwrap() == Some(value(number, 400_000)), "{number}");
+    }
+    put(&mut index, 7, 20);
+    assert_eq!(files_with(&folder, b"secret 7;"), [folder.join("words/1-5")]);
+}
+
+#[test]
+fn what_was_written_and_then_forgotten_by_a_kill_is_gone_with_the_next_shredding() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("index");
+    told(&folder);
+    let before = all(&open(&folder), &[]);
+    let file = folder.join("words/1-0");
+    // sled never told anybody where it stands.
+    let written = [fs::read(&file).unwrap(), b"secret 1;".to_vec()].concat();
+    fs::write(&file, written).unwrap();
+    let mut index = open(&folder);
+    assert_eq!(all(&index, &[]), before);
+    index.put(WORDS, &[0, 0, 0, 1, 9], b"told behind it").unwrap();
+    index.shred(WORDS, &[0, 0, 0, 1]).unwrap();
+    assert_eq!(files_with(&folder, b"secret 1;"), [] as [PathBuf; 0]);
+    assert_eq!(index.get(WORDS, &[0, 0, 0, 1, 9]).unwrap().as_deref(), Some(&b"told behind it"[..]));
+    assert_eq!(all(&index, &[]).len(), before.len() + 1);
+}
+
 /// An index with some words of users 1 and 2, closed.
 fn told(folder: &Path) {
     let mut index = open(folder);
@@ -179,7 +331,7 @@ fn what_a_kill_left_is_gone_with_the_next_opening() {
     told(&folder);
     let before = all(&open(&folder), &[]);
     let words = folder.join("words");
-    // Killed while the next generation was written, and some things that nobody left.
+    // Killed while the next file was written, and some things that nobody left.
     for name in ["1-1", "1-01", "3-0", "02-0", "2-0.aside", "-", "1-18446744073709551616"] {
         fs::write(words.join(name), "words 0words 1").unwrap();
     }
@@ -212,7 +364,11 @@ fn words_whose_file_is_not_there_put_the_index_in_doubt_when_it_is_opened() {
     fs::write(elsewhere.join("precious"), "").unwrap();
     for (name, spoil) in [
         ("no file", &(|words: &Path| fs::remove_file(words.join("1-0")).unwrap()) as &dyn Fn(&Path)),
-        // The new generation was written, the old one removed, and sled has forgotten all of it.
+        ("a short file", &|words| {
+            let bytes = fs::read(words.join("1-0")).unwrap();
+            fs::write(words.join("1-0"), &bytes[..bytes.len() - 1]).unwrap();
+        }),
+        // The new file was written, the old one removed, and sled has forgotten all of it.
         ("later", &|words| fs::rename(words.join("1-0"), words.join("1-1")).unwrap()),
         ("no folder", &|words| fs::remove_dir_all(words).unwrap()),
         ("a file", &|words| {
@@ -249,5 +405,5 @@ fn a_shredding_that_was_killed_half_way_is_never_believed() {
     fs::write(folder.join("words/1-0"), old).unwrap();
     let doubt = doubt(&folder);
     assert!(doubt.reason.contains("cut short"), "{doubt:?}");
-    assert_eq!(names(&folder.join("words")), ["1-1", "2-0"], "and the old generation is gone");
+    assert_eq!(names(&folder.join("words")), ["1-1", "2-0"], "and the old file is gone");
 }
