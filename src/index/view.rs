@@ -311,7 +311,7 @@ impl<S: Storage> Index<S> {
         lines: &[Line],
     ) -> Result<Vec<FactLine>, StorageError> {
         let doubtful = || lines.iter().filter(|line| line.is_doubtful());
-        if head.scratchpad_bytes == 0 && doubtful().next().is_none() {
+        if head.facts.is_empty() || head.scratchpad_bytes == 0 && doubtful().next().is_none() {
             return Ok(Vec::new());
         }
         let ids: HashSet<&str> = doubtful().map(|line| line.id.as_str()).collect();
@@ -325,11 +325,9 @@ impl<S: Storage> Index<S> {
         &self,
         session: SessionNo,
         fact: &StoredFact,
-        view: &View,
+        places: &Places<'_>,
     ) -> Result<FactLine, StorageError> {
-        let doubtful = view.lines.iter().filter(|line| line.is_doubtful());
-        let places = Places::of(&view.head.root, doubtful);
-        self.judged_fact(session, fact, &HashSet::new(), &places)
+        self.judged_fact(session, fact, &HashSet::new(), places)
     }
 
     fn judged_fact(
@@ -367,7 +365,8 @@ impl<S: Storage> Index<S> {
 }
 
 /// Where the rows of a view stand that are in doubt.
-struct Places<'view> {
+#[derive(Debug)]
+pub struct Places<'view> {
     root: &'view Path,
     /// Where they lead.
     identities: HashSet<&'view PathBuf>,
@@ -377,6 +376,12 @@ struct Places<'view> {
 }
 
 impl<'view> Places<'view> {
+    /// Of a view.
+    #[must_use]
+    pub fn in_doubt(view: &'view View) -> Self {
+        Self::of(&view.head.root, view.lines.iter().filter(|line| line.is_doubtful()))
+    }
+
     fn of(root: &'view Path, doubtful: impl Iterator<Item = &'view Line>) -> Self {
         let (mut identities, mut names) = (HashSet::new(), HashSet::new());
         for line in doubtful {

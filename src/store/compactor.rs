@@ -13,6 +13,7 @@
 use super::asides;
 use super::compacting::compact;
 use super::journal::{Closed, Journal, JournalError, Written};
+use super::old_pages;
 use crate::index::storage::StorageError;
 use crate::world::dart::{Died, fault};
 use std::io;
@@ -274,7 +275,7 @@ fn compacted(
     let done = catch_unwind(AssertUnwindSafe(|| {
         // Before the snapshot: after it the next opening has no record any more that would demand it.
         if let Some(index) = asides {
-            asides::prune(index, 0).map_err(CompactionError::Asides)?;
+            asides::prune(index, 0).and_then(|()| old_pages::note(index)).map_err(CompactionError::Asides)?;
         }
         if !only_remove {
             // What closed segments hold was applied before this was begun. An index that a kill leaves behind the snapshot

@@ -226,7 +226,12 @@ fn fill(folder: &Path, lines: &mut impl BufRead, id: [u8; 16]) -> Result<Moved, 
             break;
         } else {
             let record = Record::from_bytes(&bytes).map_err(|error| refused(error.to_string()))?;
-            if !matches!(record, Record::Kept(_) | Record::Remembered(_)) {
+            let is_kept = match &record {
+                Record::Kept(_) => true,
+                Record::Remembered(remembered) => remembered.is_kept(),
+                _ => false,
+            };
+            if !is_kept {
                 return Err(refused("it is no line of an export".to_owned()));
             }
             // As this version writes it, so that nothing goes along that it does not know.

@@ -17,6 +17,7 @@ mod compacting;
 mod compactor;
 pub mod export;
 mod ledger;
+mod old_pages;
 mod passing;
 pub mod remembered;
 mod replay;
@@ -150,29 +151,20 @@ pub fn open(opening: &Opening<'_>, died: &Died) -> Result<Opened, StoreError> {
     let folder = index_of(opening.state);
     let mut healed = Vec::new();
     let doubt = match opening.distrust {
-        Some(reason) => Some(Doubt::contents(reason)),
+        Some(reason) => Doubt::contents(reason),
         None => match bring_up(opening, &folder, &mut healed) {
             Ok(brought_up) => return opened(opening, brought_up, healed, died),
             Err(Hurdle::Store(error)) => return Err(error),
             Err(Hurdle::Index(Doubt { reason, trouble, .. })) if trouble.passes() => {
                 return Err(StoreError::Index { path: folder, reason, trouble });
             }
-            Err(Hurdle::Index(doubt)) => Some(doubt),
-            Err(Hurdle::Remembers) => None,
+            Err(Hurdle::Index(doubt)) => doubt,
         },
     };
-    match doubt {
-        Some(doubt) => healed.extend(give_up(&folder, opening.stamp, &doubt)?),
-        None => {
-            let unusable = |source| StoreError::Folder { path: folder.clone(), source };
-            asides::remove(&folder).and_then(|()| asides::prune(&folder, 0)).map_err(unusable)?;
-            healed.push("the index was made again from the journal, without what was forgotten".to_owned());
-        }
-    }
+    healed.extend(give_up(&folder, opening.stamp, &doubt)?);
     match bring_up(opening, &folder, &mut healed) {
         Ok(brought_up) => opened(opening, brought_up, healed, died),
         Err(Hurdle::Store(error)) => Err(error),
-        Err(Hurdle::Remembers) => unreachable!("a new index has nothing to forget once the journal has not"),
         Err(Hurdle::Index(Doubt { reason, hangs: true, .. })) => {
             Err(StoreError::Hangs { path: folder, reason })
         }
@@ -218,6 +210,9 @@ fn opened(
     died: &Died,
 ) -> Result<Opened, StoreError> {
     let BroughtUp { index, checks, journal, forgotten } = brought_up;
+    if forgotten.is_none() {
+        old_pages::are_gone(&index_of(opening.state));
+    }
     let tail = Tail::open(&tail_of(opening.state), journal.id());
     let mut ledger = Ledger::new(journal, tail, opening.compact_bytes, index_of(opening.state), died)?;
     // A record is only told while no snapshot stands for it, and what was forgotten behind it is still there.
@@ -237,8 +232,6 @@ fn tail_of(state: &Path) -> PathBuf {
 enum Hurdle {
     Store(StoreError),
     Index(Doubt),
-    /// sled keeps what an observation rested on that is forgotten, and the journal does not any more.
-    Remembers,
 }
 
 impl From<StorageError> for Hurdle {
@@ -314,8 +307,8 @@ fn bring_up(opening: &Opening<'_>, folder: &Path, healed: &mut Vec<String>) -> R
     // Waking reads and counts everything: an index that lost keys shows it here, and is made again like any other.
     let checks = index.wake()?;
     memory::audit::audit(index.storage())?;
-    if forgotten.is_none() && remembered::is_kept_in_old_pages(index.storage())? {
-        return Err(Hurdle::Remembers);
+    if forgotten.is_none() && applied > 0 && old_pages::are_there(folder) {
+        return Err(Hurdle::Index(Doubt::contents(old_pages::REASON)));
     }
     index.storage_mut().flush()?;
     Ok(BroughtUp { index, checks, journal, forgotten })

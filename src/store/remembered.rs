@@ -1,6 +1,6 @@
 //! What the journal keeps of the memory: its changes, each with the sources that the observation in it rests on.
 
-use crate::index::storage::{Storage, StorageError, Table};
+use crate::index::storage::{Storage, StorageError};
 use crate::index::{Index, RegisterError, Registered, SourceId};
 use crate::memory::{self, change::Change, observation, session};
 use crate::protocol::context::Context;
@@ -75,15 +75,6 @@ pub struct Resting {
     pub released: Vec<SourceId>,
 }
 
-/// There when something was forgotten that rested on sources: sled keeps the paths and commands that it removed in old pages,
-/// and only another index is without them. The words themselves stand elsewhere.
-const OLD_PAGES: &[u8] = b"old-pages";
-
-/// Whether an index is to be made again from the journal for that.
-pub(super) fn is_kept_in_old_pages(storage: &impl Storage) -> Result<bool, StorageError> {
-    Ok(storage.get(Table::Meta, OLD_PAGES)?.is_some())
-}
-
 /// Applies a change, and with it what its observation rests on.
 pub fn apply(
     index: &mut Index<impl Storage>,
@@ -96,9 +87,6 @@ pub fn apply(
     let gone = gone.or_else(|| change.forgotten.map(SessionId::of_observation));
     if let Some(session) = gone.and_then(|name| index.session(&name)) {
         let released = index.drop_session(session)?;
-        if change.forgotten.is_some() {
-            index.storage_mut().put(Table::Meta, OLD_PAGES, &[])?;
-        }
         return Ok(Resting { released, ..Resting::default() });
     }
     let Some(update) = sources.filter(|update| !update.results.is_empty()) else {
@@ -110,6 +98,12 @@ pub fn apply(
 }
 
 impl Remembered {
+    /// Whether it is a session or a revision as it is kept, and does nothing else.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.forgotten.is_none() && self.sources.is_none()
+    }
+
     /// A change as the journal keeps it.
     #[must_use]
     pub fn new(change: &Change, sources: Option<&Update>, at: Moment) -> Self {

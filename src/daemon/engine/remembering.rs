@@ -30,6 +30,8 @@ use std::time::{Duration, Instant};
 /// Clocks may be set, and machines sleep: whether a session has expired is asked at least this often.
 const EXPIRY_PAUSE_MAX: Duration = Duration::from_secs(3_600);
 const EXPIRY_PAUSE_MIN: Duration = Duration::from_secs(1);
+/// Between two pieces of what is being read.
+const READING_MAX: Duration = Duration::from_secs(10);
 /// Between a failure to end sessions and the next try.
 const EXPIRY_TRY: Duration = Duration::from_secs(60);
 
@@ -53,6 +55,14 @@ struct Recalled {
     next: u64,
     whole: bool,
     used: u64,
+    asked: Option<Instant>,
+}
+
+impl Recalled {
+    /// Whether nobody is reading it: all of it is there, or whoever was at it has gone away.
+    fn is_at_rest(&self) -> bool {
+        self.whole || self.asked.is_none_or(|at| at.elapsed() > READING_MAX)
+    }
 }
 
 impl Remembering {
@@ -87,7 +97,8 @@ impl Remembering {
     fn make_room(&mut self, keep: &str) {
         let mut bytes: usize = self.recalls.values().map(|recalled| recalled.recall.bytes()).sum();
         while bytes > self.cache_bytes_max {
-            let others = self.recalls.iter().filter(|(user, recalled)| *user != keep && recalled.whole);
+            let others =
+                self.recalls.iter().filter(|(user, recalled)| *user != keep && recalled.is_at_rest());
             let Some((user, held)) = others.min_by_key(|(_, recalled)| recalled.used) else { return };
             bytes -= held.recall.bytes();
             let user = user.clone();
@@ -219,6 +230,7 @@ impl Engine {
         remembering.turn += 1;
         let recalled = remembering.recalls.entry(user.to_owned()).or_default();
         recalled.used = remembering.turn;
+        recalled.asked = Some(Instant::now());
         if !recalled.whole {
             let page = Book::new(self.index.storage()).page(held.no, recalled.next)?;
             recalled.whole = page.is_empty();

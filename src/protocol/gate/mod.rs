@@ -20,7 +20,6 @@ pub use contract::{
     EVIDENCE_TAGS, REQUIRED_CHECKS, REQUIRED_FIELDS, SCHEMA, SIGNAL_TYPES, SKILL, STATUSES, TRANSITIONS,
 };
 pub use fault::{Fault, is_blank};
-pub use place::may_be_same;
 pub use rubric::{BadRubric, Criterion, Mark, Rubric, Score, score};
 pub use text::{Unusable, check_report, check_text};
 

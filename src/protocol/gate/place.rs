@@ -4,8 +4,6 @@
 //! an absolute spelling of a relative one, are beyond it (a report does not carry its root).
 
 use std::fmt;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use serde_json::Value;
 
@@ -51,19 +49,6 @@ impl Label {
         let line = without_number(&self.0).unwrap_or(&self.0);
         Self(without_number(line).unwrap_or(line).to_vec())
     }
-}
-
-/// Whether two labels may be the same source to the gate, however each is spelled.
-#[must_use]
-pub fn may_be_same(one: &Path, other: &Path) -> bool {
-    let readings = |path: &Path| {
-        let label = Label(path.as_os_str().as_bytes().to_vec());
-        [label.without_lines(), label]
-    };
-    let others = readings(other);
-    readings(one).iter().any(|one| {
-        others.iter().any(|other| one == other || one.place() == other.place() || one.path() == other.path())
-    })
 }
 
 impl fmt::Display for Label {

@@ -95,8 +95,10 @@ pub fn save(
 /// A session's summary as an observation: its first line is its title.
 pub fn summary(told: &str, bounds: Bounds<'_>) -> Checked<step::Save> {
     let summary = content("summary", told, bounds)?;
-    let first = summary.trim_start().lines().next().unwrap_or_default();
-    Ok(step::summary(titled(first.trim_end()), summary))
+    // What is not blank has a line that is not, and its beginning may be all the same.
+    let first = summary.lines().map(str::trim).find(|line| !is_blank(line)).unwrap_or_default();
+    let title = Some(titled(first)).filter(|title| !is_blank(title)).unwrap_or_else(|| SUMMARY.to_owned());
+    Ok(step::summary(title, summary))
 }
 
 /// The text of a session's summary.

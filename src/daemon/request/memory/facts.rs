@@ -7,12 +7,11 @@ use crate::daemon::clock;
 use crate::daemon::engine::Engine;
 use crate::daemon::handle::{Need, Sight};
 use crate::index::storage::{StorageError, StoredFact};
-use crate::index::view::{FactLine, Listed, View};
+use crate::index::view::{FactLine, Listed, Places, View};
 use crate::memory::observation::{Observation, SUMMARY};
 use crate::memory::recall::{Entry, Recall};
 use crate::memory::score;
 use crate::protocol::convert::TEXT_BYTES_MAX;
-use crate::protocol::gate::may_be_same;
 use crate::protocol::refusal::Refusal;
 use crate::session::SessionId;
 use crate::session::source::normal;
@@ -21,11 +20,13 @@ use std::time::{Duration, Instant};
 
 /// How many facts the memory adds at most.
 const FACTS: usize = 10;
+/// A view of more rows than this gets none: to hold them against each other would hold up everybody else.
+const LINES_MAX: usize = 10_000;
 /// How many observations are looked at for them, best first by their score at the start of a session.
 const LOOKED_AT: usize = 100;
 
 /// The view of a session, with what its user's memory adds to its facts. A memory that takes longer to be read than a part of
-/// the deadline adds nothing this time: no decision is late for it.
+/// the deadline adds nothing this time.
 pub(in crate::daemon::request) async fn seen_with_memory(
     daemon: &Daemon,
     session: &SessionId,
@@ -44,7 +45,7 @@ pub(in crate::daemon::request) async fn seen_with_memory(
     let own = candidates.iter().copied().map(SessionId::of_observation);
     let need = Need::AllSettled(std::iter::once(session.clone()).chain(own).collect());
     let name = session.clone();
-    let left = deadline.saturating_sub(begun.elapsed()).max(deadline / 4);
+    let left = deadline.saturating_sub(begun.elapsed()).max(Duration::from_millis(1));
     let viewed = daemon.engine.when(need, Instant::now() + left, move |engine, sight| {
         let Some(mut view) = engine.view(&name, listed, sight)? else { return Ok(None) };
         // A session of that name may have become another user's meanwhile.
@@ -79,6 +80,10 @@ fn facts(
 ) -> Result<Vec<FactLine>, StorageError> {
     let mut facts = Vec::new();
     let Some(user) = engine.book().user(&view.head.user)? else { return Ok(facts) };
+    if view.lines.len() > LINES_MAX {
+        return Ok(facts);
+    }
+    let places = Places::in_doubt(view);
     for &id in candidates {
         if facts.len() == FACTS {
             break;
@@ -91,13 +96,18 @@ fn facts(
         if engine.evidence_word(id, sight)? != "fresh" {
             continue;
         }
-        facts.extend(fact(engine, view, observation)?.filter(|fact| fact.fresh && !falls(fact, view)));
+        facts.extend(fact(engine, view, &places, observation)?.filter(|fact| fact.fresh));
     }
     Ok(facts)
 }
 
 /// The observation as a fact; none when nothing that it rests on is below the session's root.
-fn fact(engine: &Engine, view: &View, observation: Observation) -> Result<Option<FactLine>, StorageError> {
+fn fact(
+    engine: &Engine,
+    view: &View,
+    places: &Places<'_>,
+    observation: Observation,
+) -> Result<Option<FactLine>, StorageError> {
     let Observation { id, words, .. } = observation;
     let Some(session) = engine.index.session(&SessionId::of_observation(id)) else { return Ok(None) };
     let rows = engine.index.rows(session)?;
@@ -114,16 +124,6 @@ fn fact(engine: &Engine, view: &View, observation: Observation) -> Result<Option
         sources: paths.into_iter().map(ToOwned::to_owned).collect(),
         rows: rows.iter().map(|row| row.no).collect(),
     };
-    let judged = engine.index.fact_beside(session, &fact, view)?;
+    let judged = engine.index.fact_beside(session, &fact, places)?;
     Ok(Some(FactLine { observation: Some(id), ..judged }))
-}
-
-/// Whether the gate would say that the fact rests on what is dropped. It reads labels alone, so a command that is spelled like
-/// a path, or a tree at the path of another one, is the same to it.
-fn falls(fact: &FactLine, view: &View) -> bool {
-    let doubtful = || view.lines.iter().filter(|line| line.is_doubtful());
-    let same = |source: &Path| {
-        doubtful().any(|line| may_be_same(source, &line.label()) || may_be_same(source, Path::new(&line.id)))
-    };
-    fact.sources.iter().any(|source| same(source))
 }

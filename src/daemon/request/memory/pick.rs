@@ -1,7 +1,7 @@
 //! The best of many observations, with what is known of their evidence.
 //!
-//! Ranked once; then only those are waited for whose evidence makes a difference, in batches that grow, for no longer than a
-//! decision may wait. Whoever leaves out what is not fresh looks past it for more, and at its deadline tells what it has.
+//! Ranked once; then only those are waited for whose evidence makes a difference, in batches that grow. Whoever leaves out
+//! what is not fresh looks past it for more for half as long as a decision may wait, and then tells what it has.
 
 use super::super::Daemon;
 use crate::daemon::engine::{Engine, no_evidence};
@@ -83,7 +83,7 @@ async fn fresh_first(
     stale: Stale,
     entries: &[Candidate],
 ) -> Result<Vec<Candidate>, Refusal> {
-    let until = Instant::now() + daemon.config().deadline(None);
+    let until = Instant::now() + daemon.config().deadline(None) / 2;
     let (mut fresh, mut others, mut at, mut batch) = (Vec::new(), Vec::new(), 0, most);
     while fresh.len() < most && at < entries.len().min(LOOKED_AT_MAX) && Instant::now() < until {
         let next = &entries[at..entries.len().min(at + batch)];
