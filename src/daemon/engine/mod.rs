@@ -80,6 +80,8 @@ pub(super) struct Engine {
     scrub: Scrub,
     remembering: Remembering,
     stopping: bool,
+    /// How many events the index has been told of. There may have been more, which it is told of in the next turn.
+    pub(super) events_taken: u64,
     /// Why the index may not be read any more.
     failed: Option<StorageError>,
     /// When the journal may be begun anew, after it failed.
@@ -171,6 +173,7 @@ impl Engine {
                 config.memory.search_cache_bytes,
             ),
             stopping: false,
+            events_taken: 0,
             failed: None,
             anew_at: None,
         }
@@ -208,6 +211,7 @@ impl Engine {
         if let Some(thread) = self.deaths.first() {
             return Err(Failure::Died(thread.to_owned()));
         }
+        self.events_taken = batch.events;
         traced(&batch, || self.absorb(&batch))?;
         self.heed_the_log()?;
         self.heed_the_journal()?;

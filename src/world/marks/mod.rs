@@ -53,6 +53,8 @@ pub struct Batch {
     pub cookies: Vec<usize>,
     /// What looked different although nothing was heard.
     pub differing: Vec<Held>,
+    /// How many events there have been by now, those of this batch among them.
+    pub events: u64,
 }
 
 /// What there is to take.
@@ -151,7 +153,7 @@ pub(super) struct Bound {
 impl Marks {
     /// Takes what happened since the last time.
     pub(super) fn take(&mut self) -> Batch {
-        std::mem::take(&mut self.batch)
+        Batch { events: self.events, ..std::mem::take(&mut self.batch) }
     }
 
     pub(super) fn news(&self) -> News {
