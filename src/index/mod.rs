@@ -9,6 +9,7 @@ pub mod clock;
 mod codec;
 mod command;
 mod doubts;
+pub mod facts;
 pub mod found;
 pub mod freshness;
 pub mod kept;

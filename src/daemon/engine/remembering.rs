@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 /// Clocks may be set, and machines sleep: whether a session has expired is asked at least this often.
 const EXPIRY_PAUSE_MAX: Duration = Duration::from_secs(3_600);
 const EXPIRY_PAUSE_MIN: Duration = Duration::from_secs(1);
-/// Between two pieces of what is being read.
+/// Between two pieces of what is being read; after that nobody is reading it.
 const READING_MAX: Duration = Duration::from_secs(10);
 /// Between a failure to end sessions and the next try.
 const EXPIRY_TRY: Duration = Duration::from_secs(60);
@@ -54,7 +54,9 @@ struct Recalled {
     /// Observations from here on are not in it.
     next: u64,
     whole: bool,
+    /// In which turn it was last needed.
     used: u64,
+    /// When it was.
     asked: Option<Instant>,
 }
 
@@ -62,6 +64,21 @@ impl Recalled {
     /// Whether nobody is reading it: all of it is there, or whoever was at it has gone away.
     fn is_at_rest(&self) -> bool {
         self.whole || self.asked.is_none_or(|at| at.elapsed() > READING_MAX)
+    }
+
+    fn put(&mut self, observation: &Observation) {
+        let Observation { id, marks, words } = observation;
+        let entry = Entry {
+            id: *id,
+            kind: marks.kind.as_str().into(),
+            created_at: marks.created_at,
+            updated_at: marks.updated_at,
+            revision: marks.revision,
+            session: marks.session,
+            has_sources: marks.has_sources,
+        };
+        self.recall.put(entry, &words.title, &words.content);
+        self.next = self.next.max(id + 1);
     }
 }
 
@@ -104,23 +121,6 @@ impl Remembering {
             let user = user.clone();
             self.recalls.remove(&user);
         }
-    }
-}
-
-impl Recalled {
-    fn put(&mut self, observation: &Observation) {
-        let Observation { id, marks, words } = observation;
-        let entry = Entry {
-            id: *id,
-            kind: marks.kind.as_str().into(),
-            created_at: marks.created_at,
-            updated_at: marks.updated_at,
-            revision: marks.revision,
-            session: marks.session,
-            has_sources: marks.has_sources,
-        };
-        self.recall.put(entry, &words.title, &words.content);
-        self.next = self.next.max(id + 1);
     }
 }
 
@@ -258,6 +258,9 @@ impl Engine {
             return Err(self.no_sources(id));
         };
         let known = self.index.summary(session)?;
+        if known.rows == 0 {
+            return Err(self.no_sources(id));
+        }
         let unseen =
             sight == Sight::Blind || self.index.suspects(session) > 0 || self.index.is_doubted(session);
         Ok(match (unseen, known.stale, known.unknown) {

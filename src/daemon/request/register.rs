@@ -60,11 +60,11 @@ async fn tell(daemon: &Daemon, update: Update) -> Answer {
 }
 
 /// A registration whose sources are being looked at.
-struct Begun {
-    session: SessionNo,
-    told: Vec<RowNo>,
+pub(super) struct Begun {
+    pub(super) session: SessionNo,
+    pub(super) told: Vec<RowNo>,
     /// What was not fresh before it.
-    doubtful: HashMap<String, Freshness>,
+    pub(super) doubtful: HashMap<String, Freshness>,
 }
 
 /// Journal first: what the index has taken can then always be told again.
@@ -96,15 +96,11 @@ pub(super) fn doubtful(engine: &mut Engine, name: &SessionId) -> Result<HashMap<
 
 /// A row that was told anew has started over, and nobody looks at it as a change when it is fresh at once. For whoever
 /// was told that it was not, it is one.
-pub(super) fn restored(
-    session: SessionNo,
-    doubtful: &HashMap<String, Freshness>,
-    lines: &[Line],
-) -> Vec<Change> {
+fn restored(begun: &Begun, lines: &[Line]) -> Vec<Change> {
     let fresh = lines.iter().filter(|line| line.freshness == Freshness::Fresh);
     let of = |line: &Line| {
-        let from = *doubtful.get(&line.id).filter(|from| **from != Freshness::Fresh)?;
-        Some(Change { session, id: line.id.clone(), from, to: Freshness::Fresh })
+        let from = *begun.doubtful.get(&line.id).filter(|from| **from != Freshness::Fresh)?;
+        Some(Change { session: begun.session, id: line.id.clone(), from, to: Freshness::Fresh })
     };
     fresh.filter_map(of).collect()
 }
@@ -142,14 +138,9 @@ fn finish(
     if sight == Sight::Blind {
         return Err(blind());
     }
-    let rows = engine.index.rows_of(session, &begun.told)?;
-    let head = engine.index.head(session)?;
-    for record in settled(head.session.as_str(), &rows) {
-        engine.journaled(&record, |_| Ok::<_, Refusal>(()))?;
-    }
+    let lines = settle(engine, name, begun)?;
     engine.index.storage_mut().flush()?;
-    let lines = engine.index.lines_of(session, &rows)?;
-    engine.push_changes(&restored(session, &begun.doubtful, &lines), clock::now())?;
+    let head = engine.index.head(session)?;
     let of = |role: Role| lines.iter().filter(move |line| line.role == role).map(told_line).collect();
     let answer = Registered {
         session: head.session.as_str(),
@@ -159,6 +150,17 @@ fn finish(
         warnings: warnings(&lines, head.doubted),
     };
     Ok((to_json(&answer), engine.synced()))
+}
+
+/// Journals what the looks of a registration settled, and tells whoever wants to know what is fresh again.
+pub(super) fn settle(engine: &mut Engine, name: &SessionId, begun: &Begun) -> Result<Vec<Line>, Refusal> {
+    let rows = engine.index.rows_of(begun.session, &begun.told)?;
+    for record in settled(name.as_str(), &rows) {
+        engine.journaled(&record, |_| Ok::<_, Refusal>(()))?;
+    }
+    let lines = engine.index.lines_of(begun.session, &rows)?;
+    engine.push_changes(&restored(begun, &lines), clock::now())?;
+    Ok(lines)
 }
 
 fn told_line(line: &Line) -> Told<'_> {

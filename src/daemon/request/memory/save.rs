@@ -1,13 +1,10 @@
 //! `mem_save`, `mem_session_summary` and `mem_forget`.
 
-use super::super::register::{doubtful, on_disk, restored};
+use super::super::register::{Begun, doubtful, on_disk, settle};
 use super::super::{Answer, Daemon, blind};
 use super::{Durable, bounds, durable};
-use crate::daemon::clock;
 use crate::daemon::engine::Engine;
 use crate::daemon::handle::{Need, Sight};
-use crate::index::freshness::Freshness;
-use crate::index::row::{RowNo, SessionNo};
 use crate::memory::change::Change;
 use crate::memory::step;
 use crate::protocol::answer::to_json;
@@ -16,7 +13,6 @@ use crate::protocol::memory::{Forget, Save, Summary, inward};
 use crate::protocol::refusal::Refusal;
 use crate::session::SessionId;
 use crate::session::context::Update;
-use crate::store::record::settled;
 use crate::world::digest;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -70,14 +66,6 @@ async fn save_with_sources(daemon: &Daemon, user: String, save: step::Save, sour
     Ok(answer)
 }
 
-/// Sources that are being looked at.
-struct Begun {
-    session: SessionNo,
-    told: Vec<RowNo>,
-    /// What was not fresh before it.
-    doubtful: HashMap<String, Freshness>,
-}
-
 fn keep(
     engine: &mut Engine,
     user: &str,
@@ -122,12 +110,7 @@ fn finish(engine: &mut Engine, saved: Saved, begun: &Begun, sight: Sight) -> Res
     if sight != Sight::Clear {
         engine.index.give_up_awaiting(begun.session)?;
     }
-    let rows = engine.index.rows_of(begun.session, &begun.told)?;
-    for record in settled(name.as_str(), &rows) {
-        engine.journaled(&record, |_| Ok::<_, Refusal>(()))?;
-    }
-    let lines = engine.index.lines_of(begun.session, &rows)?;
-    engine.push_changes(&restored(begun.session, &begun.doubtful, &lines), clock::now())?;
+    settle(engine, &name, begun)?;
     let evidence = Some(engine.evidence(saved.id, sight)?);
     Ok(durable(engine, to_json(&Saved { evidence, ..saved })))
 }
