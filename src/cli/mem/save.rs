@@ -57,8 +57,8 @@ pub(super) struct SummaryArgs {
 /// Forget an observation, with everything that it was before
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Its bytes leave the disk with a compaction of the journal, which this begins. What a decision said of it stays in the
-decision log.
+Its bytes leave the disk with a compaction of the journal, which this begins; what it rested on leaves the index when the
+daemon starts again. A decision that carried it on named its number in the decision log, and nothing of what it says.
 
 Example:
   staled mem forget 12")]
