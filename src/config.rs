@@ -22,6 +22,8 @@ pub struct Config {
     pub server: Server,
     /// The memory.
     pub memory: Memory,
+    /// Forks.
+    pub fork: Fork,
     /// The journal.
     pub journal: Journal,
     /// The decision log and the daemon's own log.
@@ -187,6 +189,26 @@ impl Default for Memory {
             content_bytes_max: 64 * 1024,
             search_cache_bytes: 256 * 1024 * 1024,
         }
+    }
+}
+
+/// `[fork]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Fork {
+    /// Of one session, at a time.
+    pub branches_max: usize,
+    /// Of one file that is copied byte by byte.
+    pub file_bytes_max: u64,
+    /// How long an access that was allowed accounts for what happens there.
+    pub access_s: u64,
+    /// How long git may take for one step.
+    pub git_timeout_s: u64,
+}
+
+impl Default for Fork {
+    fn default() -> Self {
+        Self { branches_max: 16, file_bytes_max: 1 << 30, access_s: 600, git_timeout_s: 600 }
     }
 }
 
@@ -365,6 +387,10 @@ impl Config {
             ("memory.observation_types", self.memory.observation_types.len() as u64, 1, 100),
             ("memory.content_bytes_max", self.memory.content_bytes_max as u64, 80, 1 << 20),
             ("memory.search_cache_bytes", self.memory.search_cache_bytes as u64, 0, 1 << 40),
+            ("fork.branches_max", self.fork.branches_max as u64, 1, 1_000),
+            ("fork.file_bytes_max", self.fork.file_bytes_max, 0, 1 << 50),
+            ("fork.access_s", self.fork.access_s, 1, 86_400),
+            ("fork.git_timeout_s", self.fork.git_timeout_s, 1, 86_400),
             ("journal.compact_bytes", self.journal.compact_bytes, 4_096, 1 << 40),
             ("log.file_bytes_max", self.log.file_bytes_max, 4_096, 1 << 40),
             ("log.files_max", self.log.files_max as u64, 0, 100_000),

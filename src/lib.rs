@@ -12,7 +12,7 @@
 //! | rooms | what they do |
 //! |---|---|
 //! | [`session`], [`index`], [`memory`], [`decision`], [`protocol`] | believe, know, remember, conclude, say: pure, no I/O, no clock, no async |
-//! | [`world`], [`store`] | eyes and disk: the only code that touches the outside |
+//! | [`world`], [`store`], [`fork`] | eyes, disk and hands: the only code that touches the outside |
 //! | [`config`], [`daemon`] | the process: composition, order, shutdown |
 //! | [`client`], [`agent`], [`cli`] | doors: they speak the protocol; only `cli serve` enters the daemon |
 //!
@@ -56,6 +56,7 @@ pub mod decision;
 pub mod protocol;
 pub mod world;
 pub mod store;
+pub mod fork;
 pub mod config;
 pub mod daemon;
 pub mod client;

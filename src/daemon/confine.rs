@@ -1,4 +1,4 @@
-//! What the daemon gives up before it starts: writing outside its own folders, running programs, TCP, core dumps.
+//! What the daemon gives up before it starts: writing outside its own folders, running programs but git, TCP, core dumps.
 //!
 //! It binds the calling thread and those that it starts later, so it is called while there is no other. Reading stays
 //! free everywhere: what agents rest on may be anywhere. Files that are open already stay as they are.
@@ -6,6 +6,7 @@
 use super::activation::Activated;
 use super::folders::{FolderError, Folders};
 use crate::config::Confine;
+use crate::fork::git::Git;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, LandlockStatus, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetStatus,
@@ -73,6 +74,10 @@ fn restrict(folders: &Folders, activated: Option<&Activated>) -> Result<&'static
     })
 }
 
+fn reading_and_writing() -> landlock::BitFlags<AccessFs> {
+    AccessFs::ReadFile | AccessFs::WriteFile
+}
+
 fn enforce(
     folders: &Folders,
     activated: Option<&Activated>,
@@ -87,6 +92,17 @@ fn enforce(
         .add_rule(PathBeneath::new(PathFd::new("/")?, reading))?
         .add_rule(PathBeneath::new(PathFd::new(&folders.state)?, ours))?
         .add_rule(PathBeneath::new(PathFd::new(&folders.runtime)?, ours))?;
+    // What forks need: git's own programs, which a repository can tell to run nothing that is not among these.
+    let mut rules = rules.add_rule(PathBeneath::new(PathFd::new("/dev/null")?, reading_and_writing()))?;
+    for program in Git::find().map(|git| git.executables()).unwrap_or_default() {
+        let Ok(opened) = PathFd::new(&program) else { continue };
+        let running = if program.is_dir() {
+            reading | AccessFs::Execute
+        } else {
+            AccessFs::ReadFile | AccessFs::Execute
+        };
+        rules = rules.add_rule(PathBeneath::new(opened, running))?;
+    }
     // The socket may have been asked for in a folder of its own, where nothing else is written.
     let folder = folders.socket.parent().filter(|folder| *folder != folders.runtime && folder.is_dir());
     let rules = match folder.filter(|_| activated.is_none()) {

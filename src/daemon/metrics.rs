@@ -44,7 +44,7 @@ impl Metrics {
         Self {
             started: clock::now(),
             decisions: Default::default(),
-            requests: Default::default(),
+            requests: std::array::from_fn(|_| AtomicU64::default()),
             refusals: Words::default(),
             changes: Words::default(),
             barrier: Histogram::default(),

@@ -17,7 +17,7 @@ use crate::session::moment::Moment;
 use crate::session::source::{Filter, HeadPolicy, LineRange, Source};
 
 /// Raised whenever the meaning of the bytes changes.
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 7;
 
 pack_enum!(Algorithm { 0 => Blake3, 1 => Sha256, 2 => GitSha1, 3 => GitSha256 });
 pack_enum!(HeadPolicy { 0 => Strict, 1 => Relevant });

@@ -10,6 +10,7 @@ mod codec;
 mod command;
 mod doubts;
 pub mod facts;
+mod forks;
 pub mod found;
 pub mod freshness;
 pub mod kept;
@@ -438,7 +439,7 @@ impl<S: Storage> Index<S> {
     /// How many sessions clients have told. What observations of the memory rest on are sessions of our own.
     #[must_use]
     pub fn told_sessions(&self) -> usize {
-        self.names.keys().filter(|name| name.observation().is_none()).count()
+        self.names.keys().filter(|name| !name.is_own()).count()
     }
 
     /// The check of a source that is being verified, to be asked again (sooner, say).

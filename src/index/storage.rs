@@ -51,6 +51,8 @@ pub enum Table {
     SavedIn,
     /// (User's number, …) → words of the memory: whatever a user may want forgotten. See [`Storage::shred`].
     Words,
+    /// A fork's id → its record, as the journal keeps it.
+    Forks,
 }
 
 /// The storage failed or holds what nobody wrote.

@@ -10,6 +10,7 @@ pub mod context;
 pub mod convert;
 pub mod event;
 pub mod exposition;
+pub mod fork;
 pub mod frame;
 pub mod gate;
 pub mod memory;

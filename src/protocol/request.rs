@@ -1,6 +1,7 @@
 //! What clients ask: one variant a verb.
 
 use super::context::{Context, Goal};
+use super::fork;
 use super::memory;
 use super::path::WirePath;
 use super::refusal::Refusal;
@@ -46,6 +47,8 @@ pub enum Verb {
     LogRead(LogRead),
     /// `check`
     Check(Check),
+    /// `fork.*`
+    Fork(Box<fork::Ask>),
     /// `mem_*`
     Memory(Box<memory::Ask>),
     /// `metrics`
@@ -57,7 +60,7 @@ pub enum Verb {
 }
 
 /// Every method that [`Verb::method`] gives, `hello` first.
-pub const METHODS: [&str; 26] = [
+pub const METHODS: [&str; 34] = [
     "hello",
     "context.register",
     "context.record",
@@ -71,6 +74,14 @@ pub const METHODS: [&str; 26] = [
     "subscribe",
     "log.read",
     "check",
+    "fork.create",
+    "fork.list",
+    "fork.status",
+    "fork.access",
+    "fork.exec",
+    "fork.merge",
+    "fork.discard",
+    "fork.reprovision",
     "mem_session_start",
     "mem_save",
     "mem_session_summary",
@@ -104,6 +115,7 @@ impl Verb {
             Self::Subscribe(_) => "subscribe",
             Self::LogRead(_) => "log.read",
             Self::Check(_) => "check",
+            Self::Fork(ask) => ask.method(),
             Self::Memory(ask) => ask.method(),
             Self::Metrics => "metrics",
             Self::Reload => "reload",
@@ -122,6 +134,7 @@ impl Verb {
             Self::TouchAck(ask) => Some(&ask.session),
             Self::Refute(ask) => Some(&ask.session),
             Self::Subscribe(ask) => ask.session.as_deref(),
+            Self::Fork(ask) => ask.session(),
             Self::Hello | Self::List(_) | Self::LogRead(_) | Self::Check(_) | Self::Memory(_) => None,
             Self::Metrics | Self::Reload | Self::Shutdown => None,
         }
@@ -295,6 +308,10 @@ impl Request {
     }
 }
 
+fn fork(ask: fork::Ask) -> Verb {
+    Verb::Fork(Box::new(ask))
+}
+
 fn mem(ask: memory::Ask) -> Verb {
     Verb::Memory(Box::new(ask))
 }
@@ -314,6 +331,14 @@ fn verb(method: &str, params: Option<&RawValue>) -> Result<Verb, Refusal> {
         "subscribe" => Verb::Subscribe(parse(params)?),
         "log.read" => Verb::LogRead(parse(params)?),
         "check" => Verb::Check(parse(params)?),
+        "fork.create" => fork(fork::Ask::Create(parse(params)?)),
+        "fork.list" => fork(fork::Ask::List(parse(params)?)),
+        "fork.status" => fork(fork::Ask::Status(parse(params)?)),
+        "fork.access" => fork(fork::Ask::Access(parse(params)?)),
+        "fork.exec" => fork(fork::Ask::Exec(parse(params)?)),
+        "fork.merge" => fork(fork::Ask::Merge(parse(params)?)),
+        "fork.discard" => fork(fork::Ask::Discard(parse(params)?)),
+        "fork.reprovision" => fork(fork::Ask::Reprovision(parse(params)?)),
         "mem_session_start" => mem(memory::Ask::Start(parse(params)?)),
         "mem_save" => mem(memory::Ask::Save(parse(params)?)),
         "mem_session_summary" => mem(memory::Ask::Summary(parse(params)?)),

@@ -162,7 +162,7 @@ pub fn export(told: &Told, out: &mut impl Write) -> Result<Moved, ExportError> {
         Ok(out.write_all(b"\n")?)
     };
     line(&json(&Head { staled_state: FORMAT }))?;
-    kept::of(&told.index, &mut |record| line(&record.to_bytes()))?;
+    kept::to_be_taken_along(&told.index, &mut |record| line(&record.to_bytes()))?;
     let Sealed { lines, seal } = sealed;
     out.write_all(&json(&End { end: Seal { lines, seal } }))?;
     out.write_all(b"\n")?;
@@ -181,8 +181,12 @@ fn counted(index: &Index<Memory>) -> Result<Moved, StorageError> {
         moved.memory_sessions += u64::from(user.sessions);
     }
     for session in index.sessions()? {
+        let name = index.head(session)?.session;
+        if name.is_of_fork() {
+            continue;
+        }
         let rows = index.rows(session)?;
-        moved.sessions += u64::from(index.head(session)?.session.observation().is_none());
+        moved.sessions += u64::from(name.observation().is_none());
         moved.rows += rows.len() as u64;
         moved.unanswered += unanswered(&rows);
     }

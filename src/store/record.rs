@@ -9,6 +9,7 @@ use crate::index::row::{Baseline, Role, Row};
 use crate::index::view::seen_text;
 use crate::protocol::context::Context;
 use crate::protocol::convert::{self, seen_back};
+use crate::protocol::fork::Fork;
 use crate::protocol::path::{Reference, WirePath};
 use crate::protocol::refusal::Refusal;
 use crate::session::context::Seen;
@@ -62,6 +63,13 @@ pub enum Record {
     /// The memory changed, and records before this one hold what is to be forgotten: they are to be compacted. The journal
     /// knows such a record by how it begins.
     Forgotten(Box<Remembered>),
+    /// A fork became what this says.
+    Forked(Box<Fork>),
+    /// A fork is no more.
+    Unforked {
+        /// Its id.
+        fork: String,
+    },
     /// Records before this one are lost: every session told so far is in doubt until it starts over.
     Doubted,
     /// Something believed failed in use.

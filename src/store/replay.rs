@@ -90,6 +90,8 @@ pub(super) fn apply(index: &mut Index<impl Storage>, record: Record) -> Result<(
         }
         Record::Kept(kept) => kept.put_back(index)?,
         Record::Remembered(remembered) | Record::Forgotten(remembered) => remembered.apply(index)?,
+        Record::Forked(fork) => index.put_fork(&fork.fork, &fork.to_bytes())?,
+        Record::Unforked { fork } => index.remove_fork(&fork)?,
         Record::Doubted => index.doubt_all()?,
         Record::Refuted { session, target, at } => {
             if let Some(session) = index.session(&named(&session)?) {
@@ -102,7 +104,7 @@ pub(super) fn apply(index: &mut Index<impl Storage>, record: Record) -> Result<(
 
 pub(super) fn named(session: &str) -> Result<SessionId, Refusal> {
     match SessionId::stored(session) {
-        Some(own) if own.observation().is_some() => Ok(own),
+        Some(own) if own.is_own() => Ok(own),
         _ => convert::session(session),
     }
 }

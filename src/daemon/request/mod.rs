@@ -2,6 +2,7 @@
 
 mod check;
 mod decide;
+mod fork;
 mod hello;
 mod memory;
 mod log_read;
@@ -96,6 +97,7 @@ async fn dispatch(daemon: &Daemon, verb: Verb, began: Instant, wanted: &mut Opti
         }
         Verb::LogRead(ask) => log_read::log_read(daemon, &ask).await,
         Verb::Check(ask) => check::check(&ask),
+        Verb::Fork(ask) => fork::fork(daemon, *ask).await,
         Verb::Memory(ask) => memory::memory(daemon, *ask).await,
         Verb::Metrics => metrics::metrics(daemon).await,
         Verb::Reload => match daemon.reload() {

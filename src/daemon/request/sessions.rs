@@ -72,7 +72,7 @@ pub(super) async fn list(daemon: &Daemon, ask: List) -> Answer {
         let mut held: Vec<(StoredHead, Counts)> = Vec::new();
         for session in engine.index.sessions()? {
             let head = engine.index.head(session)?;
-            if head.session.observation().is_some() {
+            if head.session.is_own() {
                 continue;
             }
             let of_root = ask.root.as_ref().is_none_or(|root| root.0 == head.root);

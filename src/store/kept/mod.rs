@@ -16,11 +16,12 @@ use super::replay::named;
 use crate::index::Index;
 use crate::index::kept::KeptRow;
 use crate::index::row::{Baseline, Row, RowNo, SessionNo};
-use crate::index::storage::{Storage, StorageError, StoredFact, StoredHead};
+use crate::index::storage::{Storage, StorageError, StoredFact, StoredHead, Table};
 use crate::memory::book::Book;
 use crate::memory::kept::changes;
 use crate::protocol::context::{Goal, Source};
 use crate::protocol::convert;
+use crate::protocol::fork::Fork;
 use crate::protocol::path::WirePath;
 use crate::protocol::refusal::Refusal;
 use crate::session::SessionId;
@@ -113,13 +114,40 @@ enum Whose {
     Missed,
 }
 
-/// The records that say everything this index was told, session by session in the order of their names.
+/// The records that say everything this index was told, session by session in the order of their names, forks last.
 pub(super) fn of<E: From<StorageError>>(
     index: &Index<impl Storage>,
     each: &mut dyn FnMut(Record) -> Result<(), E>,
 ) -> Result<(), E> {
+    portable(index, |_| true, each)?;
+    for bytes in index.forks()? {
+        let fork = Fork::from_bytes(&bytes).map_err(|error| {
+            let error = StorageError::contents("decode", Table::Forks, error.to_string());
+            E::from(index.storage().distrust(error))
+        })?;
+        each(Record::Forked(Box::new(fork)))?;
+    }
+    Ok(())
+}
+
+/// The same without what is of no use elsewhere: forks are folders of this state.
+pub(super) fn to_be_taken_along<E: From<StorageError>>(
+    index: &Index<impl Storage>,
+    each: &mut dyn FnMut(Record) -> Result<(), E>,
+) -> Result<(), E> {
+    portable(index, |name| !name.is_of_fork(), each)
+}
+
+fn portable<E: From<StorageError>>(
+    index: &Index<impl Storage>,
+    which: impl Fn(&SessionId) -> bool,
+    each: &mut dyn FnMut(Record) -> Result<(), E>,
+) -> Result<(), E> {
     for session in index.sessions()? {
         let head = index.head(session)?;
+        if !which(&head.session) {
+            continue;
+        }
         let next = index.next_row(session)?;
         let mut pages = Pages { kept: Kept::default(), bytes: 0, each };
         pages.kept.session = head.session.to_string();

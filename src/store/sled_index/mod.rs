@@ -24,7 +24,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 // The first one holds what the index says of itself.
-const TABLES: [(Table, &str); 18] = [
+const TABLES: [(Table, &str); 19] = [
     (Table::Meta, "meta"),
     (Table::Names, "names"),
     (Table::Summaries, "summaries"),
@@ -43,6 +43,7 @@ const TABLES: [(Table, &str); 18] = [
     (Table::Topics, "topics"),
     (Table::SavedIn, "saved-in"),
     (Table::Words, "words"),
+    (Table::Forks, "forks"),
 ];
 
 const IDENTITY: &[u8] = b"identity";
