@@ -59,14 +59,17 @@ fn it_goes_on_where_it_was_killed() {
             0 => {
                 fs::write(objects.join("pack/tmp_obj_staled_1"), "half").unwrap();
                 let packs = fs::read_dir(rig.parent.join(".git/objects/pack")).unwrap();
-                for name in packs.map(|entry| entry.unwrap().file_name()) {
+                let names = packs.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+                for name in names.filter(|name| name.ends_with(".pack") || name.ends_with(".idx")) {
                     fs::write(objects.join("pack").join(name), "").unwrap();
                 }
             }
             // When the parent's stores were out of reach.
             1 => fs::rename(alternates(&place.workspace), objects.join("info/alternates.staled")).unwrap(),
             // When they were put back.
-            _ => drop(fs::copy(alternates(&place.workspace), objects.join("info/alternates.staled")).unwrap()),
+            _ => {
+                fs::copy(alternates(&place.workspace), objects.join("info/alternates.staled")).unwrap();
+            }
         }
         rig.hands.make_independent(&place.workspace).unwrap();
         fs::remove_dir_all(&rig.parent).unwrap();
