@@ -5,11 +5,13 @@
 //! it begins as the same world whatever git would have converted on a checkout.
 
 pub mod git;
+mod settings;
 pub mod parent;
 pub mod load;
 pub mod make;
 mod repository;
 mod copy;
+mod bytes;
 mod staged;
 mod objects;
 pub mod work;

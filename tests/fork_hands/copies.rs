@@ -77,7 +77,7 @@ fn what_may_not_be_read_is_named() {
     }
     let rig = Rig::new();
     rig.write("secret", "s");
-    fs::set_permissions(rig.parent.join("secret"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(rig.parent.join("secret"), fs::Permissions::from_mode(0o000)).unwrap();
     let (_, made) = rig.fork("a");
     assert_eq!(left(&made.left_out), ["secret unreadable"]);
 }
@@ -107,7 +107,7 @@ fn no_torn_bytes_land_while_somebody_writes() {
             let (place, made) = rig.fork("a");
             match fs::read(place.workspace.join("busy")) {
                 Ok(bytes) => {
-                    assert!(bytes.len() == 60_000 && between_writes(&bytes), "torn: {} bytes", bytes.len())
+                    assert!(bytes.len() == 60_000 && between_writes(&bytes), "torn: {} bytes", bytes.len());
                 }
                 Err(_) => assert_eq!(left(&made.left_out), ["busy changing"]),
             }

@@ -225,7 +225,7 @@ fn nothing_withstands_and_nothing_outside_goes() {
     fs::create_dir(tree.join("closed")).unwrap();
     fs::write(tree.join("closed/file"), "x").unwrap();
     for folder in [tree.join("closed"), tree.clone(), place.scratchpad.clone()] {
-        fs::set_permissions(folder, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o000)).unwrap();
     }
     if rustix::process::geteuid().is_root() {
         skipped("root may write in every folder, closed or not");
