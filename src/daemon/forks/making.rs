@@ -243,6 +243,7 @@ fn intended(
         independent: parent.mode == Mode::Copy,
         left_out: Vec::new(),
         copy: copy.to_vec(),
+        differs: Vec::new(),
         missing: Vec::new(),
         shared_by_symlink: Vec::new(),
         isolation: Isolation::default(),
@@ -263,17 +264,19 @@ async fn fill(
     let load =
         by_hand(daemon, "a survey of what is forked", move |hands| hands.survey(&forked, &copy)).await?;
     let made = copies(daemon, intended, parent, load).await?;
-    for fork in &made {
-        tell_fork(daemon, fork, ground, parent).await?;
+    let mut told = Vec::with_capacity(made.len());
+    for fork in made {
+        let differs = tell_fork(daemon, &fork, ground, parent).await?;
+        told.push(Fork { differs, ..fork });
     }
     let watch = isolation(daemon).await?;
-    for fork in &made {
+    for fork in &told {
         watch
             .guard(fork, std::slice::from_ref(&parent.tree))
             .await
             .map_err(|error| Refusal::application("fork_unwatched", format!("{}: {error}", fork.fork)))?;
     }
-    let ready: Vec<Fork> = made.into_iter().map(|fork| Fork { stage: Stage::Ready, ..fork }).collect();
+    let ready: Vec<Fork> = told.into_iter().map(|fork| Fork { stage: Stage::Ready, ..fork }).collect();
     keep(daemon, ready.clone()).await?;
     let told = ready.clone();
     let said = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
@@ -365,7 +368,13 @@ fn finished(fork: &Fork, made: Made, load: &Load) -> Fork {
 }
 
 /// Registers what a fork's agent believes when it begins, and its tree as it is then.
-async fn tell_fork(daemon: &Daemon, fork: &Fork, ground: &Ground, parent: &Parent) -> Result<(), Refusal> {
+/// Says what of it does not match that tree.
+async fn tell_fork(
+    daemon: &Daemon,
+    fork: &Fork,
+    ground: &Ground,
+    parent: &Parent,
+) -> Result<Vec<String>, Refusal> {
     let name = SessionId::new(&fork.fork).expect("because slugs are short and plain");
     // The root may be spelled through a symlink, and what is told below it too.
     let spelled = ground.root.ancestors().nth(parent.within.components().count()).map(Path::to_owned);
@@ -388,7 +397,7 @@ async fn tell_fork(daemon: &Daemon, fork: &Fork, ground: &Ground, parent: &Paren
         scratchpad_bytes: Some(0),
         ..told
     };
-    tell_own(daemon, own).await?;
+    let differs = tell_own(daemon, own).await?;
     refute(daemon, &name, ground.refuted.clone()).await?;
     let tree = Source::Tree { path: fork.workspace.0.clone(), filter: Filter::default() };
     let work = Update {
@@ -397,7 +406,8 @@ async fn tell_fork(daemon: &Daemon, fork: &Fork, ground: &Ground, parent: &Paren
         results: vec![belief(TREE, tree, Seen::Unsaid)],
         ..Update::of(SessionId::of_fork(fork.no, Side::Work))
     };
-    tell_own(daemon, work).await
+    tell_own(daemon, work).await?;
+    Ok(differs)
 }
 
 /// Leaves nothing of forks that could not be made whole.

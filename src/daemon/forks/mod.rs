@@ -27,9 +27,8 @@ use crate::protocol::refusal::Refusal;
 use crate::protocol::time;
 use crate::world::dart::Died;
 use isolation::{Finding, Isolation};
-use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OnceCell, watch};
 
@@ -48,8 +47,6 @@ pub(super) struct Forks {
     mended: watch::Sender<bool>,
     /// Something is to be done that nobody waits for.
     pub(super) work: Notify,
-    /// What was doubtful in a fork when a command began in it, by the command's number.
-    begun: Mutex<HashMap<u64, HashSet<String>>>,
 }
 
 impl Forks {
@@ -68,7 +65,6 @@ impl Forks {
             died,
             mended: watch::Sender::new(false),
             work: Notify::new(),
-            begun: Mutex::default(),
         }
     }
 
@@ -81,16 +77,6 @@ impl Forks {
     async fn mended(&self) {
         // The sender lives as long as this does.
         drop(self.mended.subscribe().wait_for(|mended| *mended).await);
-    }
-
-    /// Notes what is doubtful when a command begins.
-    pub(super) fn note_begun(&self, exec: u64, doubtful: HashSet<String>) {
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner).insert(exec, doubtful);
-    }
-
-    /// What was doubtful when a command began, once.
-    pub(super) fn take_begun(&self, exec: u64) -> Option<HashSet<String>> {
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner).remove(&exec)
     }
 }
 
