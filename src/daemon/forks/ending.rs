@@ -3,7 +3,7 @@
 //! What must not be lost is kept in a repository of its own (a rename of the fork's), and the answer names it and the
 //! commits in it. That it ends is journaled first, so that a crash on the way is finished by the next start.
 
-use super::{by_hand, forget, isolation, keep, place};
+use super::{by_hand, forget, isolation, keep, place, to_the_end};
 use crate::daemon::handle::Need;
 use crate::daemon::{Daemon, clock};
 use crate::fork::{KeptWork, Work};
@@ -14,14 +14,20 @@ use crate::protocol::path::WirePath;
 use crate::protocol::refusal::Refusal;
 use crate::session::{SessionId, Side};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Ends a fork, and says where what is nowhere else is kept. Without `force` one with such work is refused.
 pub(in crate::daemon) async fn end(
-    daemon: &Daemon,
+    daemon: &Arc<Daemon>,
     fork: Fork,
     force: bool,
 ) -> Result<Option<Kept>, Refusal> {
+    let own = Arc::clone(daemon);
+    to_the_end(tokio::spawn(async move { end_one(&own, fork, force).await })).await
+}
+
+async fn end_one(daemon: &Daemon, fork: Fork, force: bool) -> Result<Option<Kept>, Refusal> {
     let _turn = daemon.forks.turn.lock().await;
     let _objects = daemon.forks.objects.lock().await;
     let fork = super::find(daemon, &fork.fork).await?;

@@ -3,7 +3,7 @@
 //! The world that they start from is registered first, so that whatever moves while they are copied has moved since. What
 //! is about to be made is journaled before there is anything of it.
 
-use super::{by_hand, forget, isolation, keep, place};
+use super::{by_hand, forget, isolation, keep, place, to_the_end};
 use crate::daemon::engine::forking::{HEAD, TREE};
 use crate::daemon::handle::{Need, Sight};
 use crate::daemon::request::{blind, no_session, tell_own, told_again};
@@ -44,8 +44,13 @@ struct Ground {
     taken: BTreeSet<String>,
 }
 
-/// Makes a fork for each hypothesis.
-pub(in crate::daemon) async fn make(daemon: &Daemon, ask: Create) -> Result<Vec<Fork>, Refusal> {
+/// Makes a fork for each hypothesis, also when whoever asked goes away meanwhile.
+pub(in crate::daemon) async fn make(daemon: &Arc<Daemon>, ask: Create) -> Result<Vec<Fork>, Refusal> {
+    let own = Arc::clone(daemon);
+    to_the_end(tokio::spawn(async move { make_all(&own, ask).await })).await
+}
+
+async fn make_all(daemon: &Daemon, ask: Create) -> Result<Vec<Fork>, Refusal> {
     daemon.forks.mended().await;
     let _turn = daemon.forks.turn.lock().await;
     let session = convert::session(&ask.session)?;

@@ -13,7 +13,7 @@ pub(in crate::daemon) use making::make;
 pub(in crate::daemon) use mending::tend;
 
 use super::Daemon;
-use super::blocking::blocking;
+use super::blocking::{Undone, blocking};
 use super::handle::{EngineHandle, Need};
 use super::synced::synced;
 use crate::config::Config;
@@ -31,6 +31,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OnceCell, watch};
+use tokio::task::JoinHandle;
 
 /// Forks, apart from their records, which the engine keeps.
 pub(super) struct Forks {
@@ -207,4 +208,11 @@ pub(super) async fn by_hand<T: Send + 'static>(
 pub(super) fn violation(kind: &str, path: PathBuf, other: Option<PathBuf>) -> Violation {
     let (path, other) = (WirePath(path), other.map(WirePath));
     Violation { kind: kind.to_owned(), path, other, at: time::to_text(super::clock::now()) }
+}
+
+/// What must not stop half way, whoever stops waiting for it.
+async fn to_the_end<T>(work: JoinHandle<Result<T, Refusal>>) -> Result<T, Refusal> {
+    work.await.unwrap_or_else(|error| {
+        Err(Refusal::application("fork_failed", Undone::of("the making or ending of a fork", &error)))
+    })
 }
