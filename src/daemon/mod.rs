@@ -13,6 +13,7 @@ mod connection;
 mod deaths;
 mod engine;
 mod folders;
+mod forks;
 mod handle;
 mod holders;
 mod journald;
