@@ -5,6 +5,7 @@ mod cli;
 mod config;
 mod crash;
 mod daemon;
+mod fork_isolation;
 mod fuzz;
 mod gate;
 mod git_head;

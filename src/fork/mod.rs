@@ -4,7 +4,9 @@
 //! its own, and the parent's repository is only read. What is in it is copied from the parent's tree byte by byte, so that
 //! it begins as the same world whatever git would have converted on a checkout.
 
+pub mod access;
 pub mod git;
+mod places;
 
 use std::io;
 use std::path::{Path, PathBuf};
