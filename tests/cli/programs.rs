@@ -55,7 +55,9 @@ fn no_program_that_a_repository_names_is_ever_run() {
     wait_until("it is not", || decide(&daemon)["transition"] == "fresh");
     ask(&daemon, "fork.create", &json!({ "session": "s", "hypotheses": ["one"] }));
     let fork = json!({ "fork": "s/one", "force": true });
-    wait_until("it is independent", || ask(&daemon, "fork.status", &json!({ "fork": "s/one" }))["independent"] == true);
+    wait_until("it is independent", || {
+        ask(&daemon, "fork.status", &json!({ "fork": "s/one" }))["independent"] == true
+    });
     ask(&daemon, "fork.merge", &json!({ "fork": "s/one" }));
     ask(&daemon, "fork.reprovision", &fork);
     ask(&daemon, "fork.discard", &fork);

@@ -6,7 +6,8 @@
 use super::{by_hand, forget, isolation, keep, place, to_the_end};
 use crate::daemon::handle::Need;
 use crate::daemon::{Daemon, clock};
-use crate::fork::{KeptWork, Work};
+use crate::fork::keep::KeptWork;
+use crate::fork::work::Work;
 use crate::protocol::fork::Fork;
 use crate::protocol::fork::answer::{Kept, Moved};
 use crate::protocol::fork::record::{Mode, Stage};

@@ -3,7 +3,8 @@
 //! The world that they start from is registered first, so that whatever moves while they are copied has moved since. What
 //! is about to be made is journaled before there is anything of it.
 
-use super::{by_hand, forget, isolation, keep, place, to_the_end};
+use super::isolation::Before;
+use super::{by_hand, forget, guard, keep, place, to_the_end};
 use crate::daemon::engine::forking::{HEAD, TREE};
 use crate::daemon::handle::{Need, Sight};
 use crate::daemon::request::{blind, no_session, tell_own, told_again};
@@ -274,12 +275,8 @@ async fn fill(
         let differs = tell_fork(daemon, &fork, ground, parent).await?;
         told.push(Fork { differs, ..fork });
     }
-    let watch = isolation(daemon).await?;
     for fork in &told {
-        watch
-            .guard(fork, std::slice::from_ref(&parent.tree))
-            .await
-            .map_err(|error| Refusal::application("fork_unwatched", format!("{}: {error}", fork.fork)))?;
+        guard(daemon, fork, Before::New).await?;
     }
     let ready: Vec<Fork> = told.into_iter().map(|fork| Fork { stage: Stage::Ready, ..fork }).collect();
     keep(daemon, ready.clone()).await?;
@@ -365,6 +362,7 @@ fn finished(fork: &Fork, made: Made, load: &Load) -> Fork {
     Fork {
         root: made.root.as_path().into(),
         base: made.base,
+        independent: made.independent,
         left_out: made.left_out,
         missing: wire(&load.missing),
         shared_by_symlink: wire(&made.shared_by_symlink),

@@ -3,10 +3,16 @@
 //! Promise: a fork is made whole or not at all, and ends with nothing lost. What is about to be done is journaled before it
 //! is done; what a crash cut short is undone or finished by the next start, which says so.
 
+mod accounts;
+#[cfg(test)]
+mod accounts_tests;
+pub(in crate::daemon) mod ending;
 mod isolation;
+#[cfg(test)]
+mod isolation_tests;
+mod ledger;
 mod making;
 mod mending;
-pub(in crate::daemon) mod ending;
 
 pub(in crate::daemon) use ending::end;
 pub(in crate::daemon) use making::make;
@@ -26,7 +32,7 @@ use crate::protocol::path::WirePath;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::time;
 use crate::world::dart::Died;
-use isolation::{Finding, Isolation};
+use isolation::{Before, Finding, Isolation};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -74,6 +80,13 @@ impl Forks {
         self.isolation.initialized() || !*self.mended.borrow()
     }
 
+    /// Notes until when all was watched, for the next daemon.
+    pub(super) async fn stop(&self) {
+        if let Some(isolation) = self.isolation.get() {
+            isolation.stop().await;
+        }
+    }
+
     /// Done when what the last daemon left half done is mended.
     async fn mended(&self) {
         // The sender lives as long as this does.
@@ -84,8 +97,8 @@ impl Forks {
 /// The isolation watch; it is begun with the first fork, so that who has none pays for none.
 pub(super) async fn isolation(daemon: &Daemon) -> Result<&Isolation, Refusal> {
     let start = || async {
-        let (isolation, mut findings) =
-            Isolation::start(&daemon.forks.folder, &daemon.forks.died).map_err(|error| {
+        let (isolation, mut findings) = Isolation::start(&daemon.folders.fork_cookies(), &daemon.forks.died)
+            .map_err(|error| {
                 Refusal::application("fork_unwatched", format!("forks cannot be watched: {error}"))
             })?;
         let engine = daemon.engine.clone();
@@ -154,6 +167,12 @@ pub(super) async fn all(daemon: &Daemon) -> Result<Vec<Fork>, Refusal> {
     daemon.forks.mended().await;
     let forks = daemon.engine.when(Need::Nothing, Instant::now(), |engine, _| engine.forks());
     Ok(forks.await??)
+}
+
+/// Watches a fork.
+async fn guard(daemon: &Daemon, fork: &Fork, before: Before) -> Result<(), Refusal> {
+    let watched = isolation(daemon).await?.guard(fork, before).await;
+    watched.map_err(|error| Refusal::application("fork_unwatched", format!("{}: {error}", fork.fork)))
 }
 
 /// Where a fork is.
