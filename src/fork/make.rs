@@ -75,6 +75,7 @@ impl Hands {
                 Some(from) => symlinks.extend(self.check_out(&place.workspace, from, &mut left_out)?),
                 None => self.stage(&place.workspace, repository, &outcome.copied)?,
             }
+            self.note_carried(&place.workspace)?;
         }
         fs::create_dir_all(&root).map_err(ForkError::io("make the folder", &root))?;
         symlinks.sort();

@@ -11,6 +11,7 @@ pub mod shared;
 pub mod load;
 pub mod make;
 mod repository;
+mod carried;
 mod copy;
 mod staged;
 mod objects;

@@ -112,15 +112,11 @@ pub(in crate::daemon) async fn moved(daemon: &Daemon, fork: &Fork) -> Result<Mov
     Ok(moved.await??)
 }
 
-/// What differs from the commit of the branch and from what the fork began with: what an agent did and did not commit.
+/// What an agent did in a fork and did not commit.
 pub(in crate::daemon) fn uncommitted(fork: &Fork, work: &Work, moved: &Moved) -> Vec<WirePath> {
-    let changed = moved.changed.as_ref();
     match fork.mode {
-        Mode::Copy => changed.cloned().unwrap_or_default(),
-        Mode::Git => {
-            let own = |path: &WirePath| changed.is_none_or(|changed| changed.contains(path));
-            work.dirty.iter().map(|path| WirePath(path.clone())).filter(own).collect()
-        }
+        Mode::Copy => moved.changed.clone().unwrap_or_default(),
+        Mode::Git => work.dirty.iter().map(|path| WirePath(path.clone())).collect(),
     }
 }
 
@@ -129,6 +125,9 @@ fn unsaved(fork: &Fork, work: &Work, moved: &Moved) -> Option<String> {
     let uncommitted = uncommitted(fork, work, moved);
     if fork.mode == Mode::Copy && moved.changed.is_none() {
         return Some("what changed in it cannot be told".to_owned());
+    }
+    if fork.mode == Mode::Copy && fork.workspace.0.join(".git").symlink_metadata().is_ok() {
+        return Some("it is a copy with a repository in it, whose commits are not looked at".to_owned());
     }
     if let Some(first) = uncommitted.first() {
         let (more, first) = (uncommitted.len() - 1, first.0.display());

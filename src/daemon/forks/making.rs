@@ -173,7 +173,7 @@ fn refuse_nested(ground: &Ground, folder: &Path) -> Result<(), Refusal> {
 /// Registers the world that forks start from: what their session rests on, the whole tree, and HEAD.
 async fn tell_base(daemon: &Daemon, no: u64, ground: &Ground, parent: &Parent) -> Result<(), Refusal> {
     let full = in_full(ground.told.clone(), &ground.root, "base/");
-    let tree = Source::Tree { path: parent.tree.clone(), filter: Filter::default() };
+    let tree = whole(&parent.tree, parent.mode);
     let head = Source::GitHead { path: parent.tree.clone(), policy: HeadPolicy::Strict };
     let mut results = full.results;
     results.push(belief(TREE, tree, Seen::Unsaid));
@@ -209,6 +209,14 @@ async fn refute(daemon: &Daemon, name: &SessionId, ids: Vec<String>) -> Result<(
         Ok::<_, Refusal>(())
     });
     refuted.await?
+}
+
+/// All that is anybody's work in a tree: what git ignores is none, and where there is no git all is.
+fn whole(tree: &Path, mode: Mode) -> Source {
+    Source::Tree {
+        path: tree.to_owned(),
+        filter: Filter { gitignore: mode == Mode::Git, ..Filter::default() },
+    }
 }
 
 fn belief(id: &str, source: Source, seen: Seen) -> Belief {
@@ -360,7 +368,8 @@ fn say_progress(
 fn finished(fork: &Fork, made: Made, load: &Load) -> Fork {
     let wire = |paths: &[PathBuf]| paths.iter().map(|path| path.as_path().into()).collect::<Vec<WirePath>>();
     Fork {
-        root: made.root.as_path().into(),
+        // Without a slash at its end.
+        root: WirePath(made.root.components().collect()),
         base: made.base,
         independent: made.independent,
         left_out: made.left_out,
@@ -402,7 +411,7 @@ async fn tell_fork(
     };
     let differs = tell_own(daemon, own).await?;
     refute(daemon, &name, ground.refuted.clone()).await?;
-    let tree = Source::Tree { path: fork.workspace.0.clone(), filter: Filter::default() };
+    let tree = whole(&fork.workspace.0, fork.mode);
     let work = Update {
         user: ground.told.user.clone(),
         root: Some(fork.workspace.0.clone()),

@@ -95,7 +95,7 @@ async fn free(daemon: &Daemon) -> Result<(), Refusal> {
         // Nobody ends it meanwhile; others may be made and ended, for this may take long.
         let _objects = daemon.forks.objects.lock().await;
         let Ok(fork) = super::find(daemon, &fork.fork).await else { continue };
-        let _excused = isolation(daemon).await?.excuse(fork.no, &fork.workspace.0).await;
+        let _excused = isolation(daemon).await?.excuse(fork.no, &fork.workspace.0.join(".git/objects")).await;
         let workspace = fork.workspace.0.clone();
         by_hand(daemon, "the making of a fork independent", move |hands| hands.make_independent(&workspace))
             .await?;
