@@ -7,5 +7,7 @@ mod accounts;
 mod accounts_tests;
 mod isolation;
 #[cfg(test)]
+mod isolation_soak;
+#[cfg(test)]
 mod isolation_tests;
 mod ledger;
