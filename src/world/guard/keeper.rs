@@ -96,7 +96,10 @@ pub(super) struct Keeper {
     good_at: Instant,
     moves: HashMap<usize, (u64, PathBuf)>,
     links: Links,
-    /// Something was armed under a name that led elsewhere.
+    /// Names under which something else was armed, which notify takes for the names of that until it drops them, and the
+    /// watch with them.
+    strays: BTreeSet<PathBuf>,
+    /// One more came, or went.
     astray: bool,
 }
 
@@ -127,6 +130,7 @@ impl Keeper {
             good_at,
             moves,
             links,
+            strays: BTreeSet::new(),
             astray: false,
         })
     }
@@ -143,9 +147,6 @@ impl Keeper {
             fault("guard");
             if !goes_on {
                 return;
-            }
-            if self.astray {
-                self.begin_again("a folder was exchanged while it was being watched", inbox);
             }
             self.pulse(inbox);
         }
@@ -172,6 +173,9 @@ impl Keeper {
             Message::Forget(no) => self.forget(no),
             Message::Stop => return false,
         }
+        if std::mem::take(&mut self.astray) {
+            self.arm_all_anew();
+        }
         true
     }
 
@@ -188,11 +192,23 @@ impl Keeper {
         if let Some(tracker) = tracker {
             self.moved(change, no, path, tracker);
         }
+        self.astray |= change == Change::Left && self.strays.remove(path);
         match (change, found) {
             (Change::Left, _) => self.left(no, &root, path),
             (Change::Came, Some(found)) if found.is_dir() => self.arm_tree(no, &root, path, Telling::All),
             (_, Some(found)) => self.links.suspect(no, path, &found),
             (_, None) => {}
+        }
+    }
+
+    /// Some folder has lost its watch, or has it under a wrong name: which one is not known. What changed there meanwhile
+    /// is told; what was removed in that moment is not.
+    fn arm_all_anew(&mut self) {
+        for no in self.places.keys().copied().collect::<Vec<_>>() {
+            let since = self.good_for(no);
+            for folder in self.places[&no].folders.clone() {
+                self.arm_tree(no, &folder, &folder, Telling::Since(since));
+            }
         }
     }
 
@@ -290,7 +306,7 @@ impl Keeper {
                 }
                 Some(Unarmed::Gone) => continue,
                 Some(Unarmed::Astray) => {
-                    self.astray = true;
+                    self.astray |= self.strays.insert(folder);
                     continue;
                 }
                 Some(Unarmed::Never(why)) => self.limit(no, why),
@@ -355,7 +371,7 @@ impl Keeper {
     fn begin_again(&mut self, why: &str, inbox: &Receiver<Message>) {
         let later = self.drain(inbox);
         (self.told)(Seen::Gap { why: why.to_owned() });
-        self.astray = false;
+        self.strays.clear();
         self.ear.full.store(false, Ordering::SeqCst);
         self.generation += 1;
         self.watcher = None;
