@@ -71,7 +71,8 @@ fn permission(followed: &Followed, mode: AccessMode, apart: &Apart) -> String {
     if apart.own.folders().iter().any(|own| is_in(&followed.path, own)) {
         "it is the fork's own".to_owned()
     } else if mode == AccessMode::Write {
-        "it belongs to no fork and to no parent; under `staled fork exec` the kernel would refuse it".to_owned()
+        "it belongs to no fork and to no parent; under `staled fork exec` the kernel would refuse it"
+            .to_owned()
     } else {
         "it belongs to no fork and to no parent".to_owned()
     }
@@ -94,7 +95,9 @@ fn refusal(followed: &Followed, mode: AccessMode, apart: &Apart) -> Option<Strin
 /// Whose it is, if it is not to be touched.
 fn foreign(path: &Path, mode: AccessMode, apart: &Apart, mounts: &Mounts) -> Option<String> {
     let is_in = |folder: &Path| is_in(path, folder) || mounts.is_alias_in(path, folder);
-    let holds = |folder: &Path| mode == AccessMode::Write && (canonical(folder).starts_with(path) || mounts.is_alias_in(folder, path));
+    let holds = |folder: &Path| {
+        mode == AccessMode::Write && (canonical(folder).starts_with(path) || mounts.is_alias_in(folder, path))
+    };
     for fork in apart.forks {
         if is_in(&fork.workspace) {
             return Some(format!("it is in the workspace of fork {}", fork.fork));
@@ -120,7 +123,8 @@ fn foreign(path: &Path, mode: AccessMode, apart: &Apart, mounts: &Mounts) -> Opt
 /// A file that is allowed under this name and not under another that it has.
 fn linked(path: &Path, apart: &Apart) -> Option<String> {
     let others = apart.forks.iter().flat_map(|fork| fork.folders());
-    let other = same_file_in(path, others.chain(apart.parents.iter().map(PathBuf::as_path)), &apart.own.folders())?;
+    let other =
+        same_file_in(path, others.chain(apart.parents.iter().map(PathBuf::as_path)), &apart.own.folders())?;
     Some(format!("it is one file with {}", other.display()))
 }
 

@@ -25,7 +25,8 @@ pub(super) fn follow(path: &Path) -> Result<Followed, String> {
     if !path.is_absolute() {
         return Err("it is not absolute".to_owned());
     }
-    let mut walk = Walk { here: PathBuf::from("/"), ahead: VecDeque::new(), links: 0, entry: None, missing: false };
+    let mut walk =
+        Walk { here: PathBuf::from("/"), ahead: VecDeque::new(), links: 0, entry: None, missing: false };
     walk.push(path);
     while let Some(name) = walk.ahead.pop_front() {
         walk.step(&name)?;
@@ -102,14 +103,16 @@ impl Walk {
             [process] if *process == "self" || *process == "thread-self" => own_process(link, &self.ahead),
             [name] if *name == "mounts" || *name == "net" => Ok(PathBuf::from("/proc").join(said?)),
             [.., name] if *name == "root" => {
-                let found = std::fs::metadata(link).map_err(|error| format!("{}: {error}", link.display()))?;
+                let found =
+                    std::fs::metadata(link).map_err(|error| format!("{}: {error}", link.display()))?;
                 let ours = std::fs::metadata("/").map_err(|error| format!("/: {error}"))?;
                 if is_same(&found, &ours) { Ok(PathBuf::from("/")) } else { Err(elsewhere(link)) }
             }
             // Said by name only, which may be that of something else by now, or of nothing.
             _ => {
                 let said = said?;
-                let found = std::fs::metadata(link).map_err(|error| format!("{}: {error}", link.display()))?;
+                let found =
+                    std::fs::metadata(link).map_err(|error| format!("{}: {error}", link.display()))?;
                 let named = std::fs::metadata(&said).map_err(|_| elsewhere(link))?;
                 if is_same(&found, &named) { Ok(said) } else { Err(elsewhere(link)) }
             }
@@ -162,7 +165,8 @@ impl Mounts {
 
     fn place(&self, path: &Path) -> Option<(&[u8], PathBuf)> {
         let over = self.all.iter().enumerate().filter(|(_, (.., point))| path.starts_with(point));
-        let (_, (device, root, point)) = over.max_by_key(|(number, (.., point))| (point.components().count(), *number))?;
+        let (_, (device, root, point)) =
+            over.max_by_key(|(number, (.., point))| (point.components().count(), *number))?;
         Some((device, root.join(path.strip_prefix(point).ok()?)))
     }
 }
@@ -203,7 +207,10 @@ pub(super) fn same_file_in<'a>(
                 ahead.push(entry.path());
             }
             let is_it = || std::fs::symlink_metadata(entry.path()).is_ok_and(|other| is_same(&found, &other));
-            if entry.ino() == found.ino() && is_it() && entry.path().as_os_str().as_bytes() != path.as_os_str().as_bytes() {
+            if entry.ino() == found.ino()
+                && is_it()
+                && entry.path().as_os_str().as_bytes() != path.as_os_str().as_bytes()
+            {
                 return Some(entry.path());
             }
         }

@@ -65,7 +65,9 @@ impl Yard {
 fn what_is_its_own_is_allowed_and_what_is_anothers_or_the_parents_is_not() {
     let yard = Yard::new();
     let home = yard.forks_folder.join("s/a");
-    for path in [yard.own("src/f"), yard.own("not/yet/there"), yard.own(""), yard.forks[0].scratchpad.join("n")] {
+    for path in
+        [yard.own("src/f"), yard.own("not/yet/there"), yard.own(""), yard.forks[0].scratchpad.join("n")]
+    {
         yard.allows(&path);
     }
     for (path, why) in [
@@ -130,13 +132,20 @@ fn a_symlink_is_followed_to_its_end() {
 #[test]
 fn proc_is_no_way_round() {
     let yard = Yard::new();
-    let behind = |link: &str, path: &Path| PathBuf::from(link).join(path.strip_prefix("/").expect("absolute"));
+    let behind =
+        |link: &str, path: &Path| PathBuf::from(link).join(path.strip_prefix("/").expect("absolute"));
     let pid = std::process::id();
     for link in ["/proc/self/root", &format!("/proc/{pid}/root"), &format!("/proc/{pid}/task/{pid}/root")] {
         yard.denies(&behind(link, &yard.other("src/f")), "the workspace of fork s/b");
         yard.allows(&behind(link, &yard.own("src/f")));
     }
-    for path in ["/proc/self/cwd/f", "/proc/thread-self/root/etc", "/proc/self/fd/0", "/proc/self/task/1/cwd", "/dev/fd/0"] {
+    for path in [
+        "/proc/self/cwd/f",
+        "/proc/thread-self/root/etc",
+        "/proc/self/fd/0",
+        "/proc/self/task/1/cwd",
+        "/dev/fd/0",
+    ] {
         yard.denies(Path::new(path), "cannot be followed");
     }
     assert!(yard.ask(Path::new("/proc/self/status"), AccessMode::Read).allow);
@@ -198,7 +207,11 @@ fn a_bind_mount_is_no_way_round() {
     }
     let name = "fork_isolation::access::a_bind_mount_is_no_way_round";
     let mut inside = Command::new("unshare");
-    inside.arg("-Urm").arg(std::env::current_exe().expect("it has a path")).args(["--exact", name]).env(INSIDE, "1");
+    inside
+        .arg("-Urm")
+        .arg(std::env::current_exe().expect("it has a path"))
+        .args(["--exact", name])
+        .env(INSIDE, "1");
     let output = inside.output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }

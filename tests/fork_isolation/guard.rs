@@ -41,7 +41,9 @@ impl Post {
 
     pub(super) fn guard(&self, no: u64, quiet_since: Option<FileTime>) {
         let folders = ["w", "s"].map(|name| self.base.join(no.to_string()).join(name)).to_vec();
-        self.guard.guard(Guarded { no, folders, apart_from: Vec::new() }, quiet_since).expect("it is watched");
+        self.guard
+            .guard(Guarded { no, folders, apart_from: Vec::new() }, quiet_since)
+            .expect("it is watched");
     }
 
     /// In the tree of the first place.
@@ -51,7 +53,7 @@ impl Post {
 
     pub(super) fn barrier(&self) -> FileTime {
         let (done, passed) = channel();
-        self.guard.barrier(Box::new(move |time| drop(done.send(time))));
+        self.guard.barrier(Box::new(move |time| done.send(time).expect("somebody waits")));
         passed.recv().expect("it is passed")
     }
 
@@ -69,7 +71,8 @@ impl Post {
 
     /// The paths of what is told as changed while nobody watched, in all that was told.
     pub(super) fn unwatched(seen: &[Seen]) -> BTreeSet<&Path> {
-        let unwatched = |seen| if let &Seen::Unwatched { ref path, .. } = seen { Some(path.as_path()) } else { None };
+        let unwatched =
+            |seen| if let &Seen::Unwatched { ref path, .. } = seen { Some(path.as_path()) } else { None };
         seen.iter().filter_map(unwatched).collect()
     }
 }
@@ -81,7 +84,8 @@ fn what_is_made_in_one_go_is_told_whole() {
         let top = post.at(&format!("r{round}"));
         fs::create_dir_all(top.join("a/b/c")).expect("folders");
         fs::write(top.join("a/b/c/f"), "x").expect("a file");
-        let expected = ["", "a", "a/b", "a/b/c", "a/b/c/f"].map(|name| if name.is_empty() { top.clone() } else { top.join(name) });
+        let expected = ["", "a", "a/b", "a/b/c", "a/b/c/f"]
+            .map(|name| if name.is_empty() { top.clone() } else { top.join(name) });
         let changed = post.changed();
         let missed: Vec<_> = expected.iter().filter(|path| !changed.contains(*path)).collect();
         assert!(missed.is_empty(), "round {round}: {missed:?}");

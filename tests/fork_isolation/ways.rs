@@ -21,16 +21,25 @@ const WAYS: [(&str, Way); 20] = [
     ("write", |path, _| fs::write(path, "otherwise").expect("it is written")),
     ("write in the middle", |path, _| open(path).write_at(b"x", 3).map(drop).expect("it is written")),
     ("append", |path, _| {
-        File::options().append(true).open(path).and_then(|mut file| file.write_all(b"x")).expect("it is written");
+        File::options()
+            .append(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(b"x"))
+            .expect("it is written");
     }),
     ("truncate", |path, _| open(path).set_len(2).expect("it is cut")),
     ("truncate to the same size", |path, _| open(path).set_len(8).expect("it is cut")),
     ("grow", |path, _| open(path).set_len(4_096).expect("it grows")),
-    ("rename over", |path, outside| fs::write(outside, "new").and_then(|()| fs::rename(outside, path)).expect("it moves")),
+    ("rename over", |path, outside| {
+        fs::write(outside, "new").and_then(|()| fs::rename(outside, path)).expect("it moves")
+    }),
     ("rename away", |path, outside| fs::rename(path, outside).expect("it moves")),
     ("unlink", |path, _| fs::remove_file(path).expect("it goes")),
     ("hard link in", |path, outside| {
-        fs::write(outside, "x").and_then(|()| fs::remove_file(path)).and_then(|()| fs::hard_link(outside, path)).expect("a link");
+        fs::write(outside, "x")
+            .and_then(|()| fs::remove_file(path))
+            .and_then(|()| fs::hard_link(outside, path))
+            .expect("a link");
     }),
     ("symlink", |path, _| fs::remove_file(path).and_then(|()| symlink("x", path)).expect("a link")),
     ("folder", |path, _| fs::remove_file(path).and_then(|()| fs::create_dir(path)).expect("a folder")),
@@ -59,7 +68,9 @@ const WAYS: [(&str, Way); 20] = [
         }
     }),
     ("copy in the kernel", |path, _| {
-        rustix::fs::copy_file_range(open(path), Some(&mut 0), open(path), Some(&mut 4), 4).map(drop).expect("it is copied");
+        rustix::fs::copy_file_range(open(path), Some(&mut 0), open(path), Some(&mut 4), 4)
+            .map(drop)
+            .expect("it is copied");
     }),
     ("by another name of its folder", |path, outside| {
         symlink(path.parent().expect("a folder"), outside).expect("a link");

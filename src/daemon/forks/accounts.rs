@@ -104,7 +104,8 @@ impl Account {
         if self.grants.len() >= GRANTS_MAX && !self.grants.contains_key(path) {
             self.expire(now);
             if self.grants.len() >= GRANTS_MAX {
-                let first = self.grants.iter().min_by_key(|(_, grant)| grant.until).map(|(path, _)| path.clone());
+                let first =
+                    self.grants.iter().min_by_key(|(_, grant)| grant.until).map(|(path, _)| path.clone());
                 first.iter().for_each(|path| self.withdraw(path));
             }
         }

@@ -9,12 +9,23 @@ fn a_name_that_stands_in_for_a_file_counts_as_it_and_one_that_only_contains_it_d
     let mut account = Account::default();
     account.allow(Path::new("/w/a.rs"), Vec::new(), 10, 0);
     let is = |name: &str| account.accounts_for(&Path::new("/w").join(name), 5);
-    for name in
-        [".a.rs.swp", ".a.rs.swo", ".a.rs.Xy12Za", "a.rs~", "#a.rs#", ".#a.rs", "a.rs.tmp", "a.rs.tmp.123.456", "a.rs.lock", ".a.rs.tmp1"]
-    {
+    for name in [
+        ".a.rs.swp",
+        ".a.rs.swo",
+        ".a.rs.Xy12Za",
+        "a.rs~",
+        "#a.rs#",
+        ".#a.rs",
+        "a.rs.tmp",
+        "a.rs.tmp.123.456",
+        "a.rs.lock",
+        ".a.rs.tmp1",
+    ] {
         assert!(is(name), "{name}");
     }
-    for name in ["aa.rs", "a.rs2", "xa.rs~", "a.rs.rs", "ba.rs.tmp", "data.rs", "4913", ".a.rs", "a", "~", ".tmp", ""] {
+    for name in
+        ["aa.rs", "a.rs2", "xa.rs~", "a.rs.rs", "ba.rs.tmp", "data.rs", "4913", ".a.rs", "a", "~", ".tmp", ""]
+    {
         assert!(!is(name), "{name}");
     }
     assert!(!account.accounts_for(Path::new("/v/a.rs~"), 5));
@@ -50,7 +61,9 @@ fn what_was_told_once_is_not_told_again_and_no_more_than_is_kept() {
     let mut account = Account::new([("unwatched".to_owned(), PathBuf::from("/w/old"))]);
     assert!(!account.is_news(Fault::Unwatched, Path::new("/w/old")));
     assert!(account.is_news(Fault::UndeclaredWrite, Path::new("/w/old")));
-    let told = (0..200).filter(|number| account.is_news(Fault::Unwatched, Path::new(&format!("/w/{number}")))).count();
+    let told = (0..200)
+        .filter(|number| account.is_news(Fault::Unwatched, Path::new(&format!("/w/{number}"))))
+        .count();
     assert_eq!(told, 98);
 }
 
@@ -89,11 +102,21 @@ fn the_books_say_what_a_naive_twin_says() {
             match chance.u32(0..20) {
                 0 | 1 => {
                     let until = now + chance.u64(0..20);
-                    let made: Vec<PathBuf> = place.ancestors().skip(1).take(chance.usize(0..2)).map(Path::to_owned).collect();
+                    let made: Vec<PathBuf> =
+                        place.ancestors().skip(1).take(chance.usize(0..2)).map(Path::to_owned).collect();
                     // Leave that is given again lasts as long as the longer one does, and so do its folders.
-                    let longest = naive.grants.iter().filter(|grant| grant.0 == place && grant.2 >= now).map(|grant| grant.2).max();
+                    let longest = naive
+                        .grants
+                        .iter()
+                        .filter(|grant| grant.0 == place && grant.2 >= now)
+                        .map(|grant| grant.2)
+                        .max();
                     let longest = longest.unwrap_or_default().max(until);
-                    naive.grants.iter_mut().filter(|grant| grant.0 == place && grant.2 >= now).for_each(|grant| grant.2 = longest);
+                    naive
+                        .grants
+                        .iter_mut()
+                        .filter(|grant| grant.0 == place && grant.2 >= now)
+                        .for_each(|grant| grant.2 = longest);
                     naive.grants.push((place.clone(), made.clone(), longest));
                     account.expire(now);
                     account.allow(&place, made, until, now);
@@ -117,7 +140,11 @@ fn the_books_say_what_a_naive_twin_says() {
                 _ => {
                     account.expire(now);
                     let expected = naive.accounts_for(&place, now);
-                    if expected { yes += 1 } else { no += 1 }
+                    if expected {
+                        yes += 1
+                    } else {
+                        no += 1
+                    }
                     assert_eq!(
                         account.accounts_for(&place, now),
                         expected,

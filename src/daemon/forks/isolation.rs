@@ -201,7 +201,8 @@ impl Drop for Excused {
 fn watch(guard: &Guard, ledger: &Ledger, fork: &Fork, before: Before) -> Result<(), GuardError> {
     let (no, home) = (fork.no, fork.home.0.clone());
     let folders = vec![fork.workspace.0.clone(), fork.scratchpad.0.clone()];
-    let trees = folders.iter().map(|tree| std::fs::canonicalize(tree).unwrap_or_else(|_| tree.clone())).collect();
+    let trees =
+        folders.iter().map(|tree| std::fs::canonicalize(tree).unwrap_or_else(|_| tree.clone())).collect();
     let told = fork.isolation.seen.iter().map(|seen| (seen.kind.clone(), seen.path.0.clone()));
     let mut account = Account::new(told);
     if is_locked(&home) {

@@ -58,8 +58,11 @@ fn eight_forks_in_parallel_no_leak_missed_no_false_alarm() {
         let found = runtime.block_on(stage.found());
         for bench in &benches {
             let leaked = bench.leaked.lock().unwrap();
-            let told: BTreeSet<&PathBuf> =
-                found.iter().filter(|found| found.no == bench.fork.no).map(|found| &found.violation.path.0).collect();
+            let told: BTreeSet<&PathBuf> = found
+                .iter()
+                .filter(|found| found.no == bench.fork.no)
+                .map(|found| &found.violation.path.0)
+                .collect();
             for (how, paths) in leaked.iter() {
                 for path in paths {
                     assert!(told.contains(path), "missed: {how} of {}\nfound: {told:#?}", path.display());
@@ -67,14 +70,19 @@ fn eight_forks_in_parallel_no_leak_missed_no_false_alarm() {
             }
             let meant: BTreeSet<&PathBuf> = leaked.iter().flat_map(|(_, paths)| paths).collect();
             let false_alarms: Vec<_> = told.difference(&meant).collect();
-            assert!(false_alarms.is_empty(), "false alarms: {false_alarms:#?}\nleaked: {leaked:#?}\nfound: {found:#?}");
+            assert!(
+                false_alarms.is_empty(),
+                "false alarms: {false_alarms:#?}\nleaked: {leaked:#?}\nfound: {found:#?}"
+            );
             leaks += leaked.len();
             stage.isolation.forget(bench.fork.no);
         }
         rounds += 1;
     }
     assert!(leaks > 20, "only {leaks} leaks");
-    let said = format!("isolation: {rounds} rounds, {asked} things done with leave, {leaks} leaks, all of them found, no other\n");
+    let said = format!(
+        "isolation: {rounds} rounds, {asked} things done with leave, {leaks} leaks, all of them found, no other\n"
+    );
     let _ = io::stderr().write_all(said.as_bytes());
 }
 
@@ -221,13 +229,29 @@ fn leak(bench: &Bench, chance: &mut Rng) {
     let folder = &folders[chance.usize(0..folders.len())];
     let (new, old) = (folder.join(name("leak")), folder.join(format!("old{}", chance.u32(0..10))));
     let (how, paths) = match chance.u32(0..9) {
-        0 if old.exists() => ("append", File::options().append(true).open(&old).and_then(|mut file| file.write_all(b"x")).map(|()| vec![old])),
+        0 if old.exists() => (
+            "append",
+            File::options()
+                .append(true)
+                .open(&old)
+                .and_then(|mut file| file.write_all(b"x"))
+                .map(|()| vec![old]),
+        ),
         1 if old.exists() => ("truncate", File::create(&old).map(|_| vec![old])),
         2 if old.exists() => ("remove", fs::remove_file(&old).map(|()| vec![old])),
-        3 if old.exists() => ("chmod", fs::set_permissions(&old, fs::Permissions::from_mode(0o400 + chance.u32(0..64))).map(|()| vec![old])),
+        3 if old.exists() => (
+            "chmod",
+            fs::set_permissions(&old, fs::Permissions::from_mode(0o400 + chance.u32(0..64)))
+                .map(|()| vec![old]),
+        ),
         4 if old.exists() => ("rename", fs::rename(&old, &new).map(|()| vec![old, new])),
         5 => ("folder", fs::create_dir(&new).map(|()| vec![new])),
-        6 => ("deep", fs::create_dir_all(new.join("a/b")).and_then(|()| fs::write(new.join("a/b/f"), "x")).map(|()| vec![new.clone(), new.join("a"), new.join("a/b"), new.join("a/b/f")])),
+        6 => (
+            "deep",
+            fs::create_dir_all(new.join("a/b"))
+                .and_then(|()| fs::write(new.join("a/b/f"), "x"))
+                .map(|()| vec![new.clone(), new.join("a"), new.join("a/b"), new.join("a/b/f")]),
+        ),
         7 => ("symlink", symlink("x", &new).map(|()| vec![new])),
         _ => ("write", fs::write(&new, "x").map(|()| vec![new])),
     };
@@ -242,8 +266,12 @@ fn folders(workspace: &Path) -> Vec<PathBuf> {
     let (mut all, mut ahead) = (Vec::new(), vec![workspace.to_owned()]);
     while let Some(folder) = ahead.pop() {
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-        let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path());
-        ahead.extend(below.filter(|path| !path.ends_with(".git/objects") && !path.file_name().unwrap().to_str().unwrap().starts_with("own")));
+        let below = entries
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+            .map(|entry| entry.path());
+        ahead.extend(below.filter(|path| {
+            !path.ends_with(".git/objects") && !path.file_name().unwrap().to_str().unwrap().starts_with("own")
+        }));
         all.push(folder);
     }
     all

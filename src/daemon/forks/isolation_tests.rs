@@ -106,7 +106,8 @@ pub(super) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// The lock that whatever runs under `fork exec` holds.
 pub(super) fn hold(fork: &Fork) -> File {
-    let lock = File::options().create(true).truncate(false).write(true).open(fork.home.0.join("exec.lock")).unwrap();
+    let lock =
+        File::options().create(true).truncate(false).write(true).open(fork.home.0.join("exec.lock")).unwrap();
     lock.lock_shared().unwrap();
     lock
 }
@@ -266,8 +267,10 @@ async fn what_goes_from_one_fork_to_another_is_found_at_both() {
     fs::write(&from, "x").unwrap();
     fs::rename(&from, &to).unwrap();
     let found = stage.found().await;
-    let told: BTreeSet<_> =
-        found.iter().map(|found| (found.no, found.violation.kind.as_str(), &found.violation.path.0)).collect();
+    let told: BTreeSet<_> = found
+        .iter()
+        .map(|found| (found.no, found.violation.kind.as_str(), &found.violation.path.0))
+        .collect();
     assert_eq!(told, [(1, "moved_across", &from), (2, "moved_across", &to)].into());
     assert!(found.iter().all(|found| found.violation.other.is_some()));
 }
@@ -293,8 +296,10 @@ async fn a_file_that_is_one_with_another_forks_or_the_parents_is_found_and_no_ot
     while found.len() < 3 && begun.elapsed() < Duration::from_secs(60) {
         found.extend(stage.found().await);
     }
-    let told: BTreeSet<_> =
-        found.iter().map(|found| (found.no, found.violation.path.0.clone(), found.violation.other.clone())).collect();
+    let told: BTreeSet<_> = found
+        .iter()
+        .map(|found| (found.no, found.violation.path.0.clone(), found.violation.other.clone()))
+        .collect();
     let at = |name: &str| a.workspace.0.join("src").join(name);
     let expected = [
         (1, at("p"), Some(WirePath(parents))),

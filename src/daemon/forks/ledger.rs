@@ -78,7 +78,10 @@ impl Ledger {
                 self.find(no, Fault::SharedByHardlink, path, Some(other));
             }
             Seen::Gap { why } => {
-                tracing::warn!(why, "events of forks were lost; what changed meanwhile is found by its times");
+                tracing::warn!(
+                    why,
+                    "events of forks were lost; what changed meanwhile is found by its times"
+                );
             }
             Seen::Limit { no, why } => {
                 tracing::warn!(no, why, "a fork is not watched whole");

@@ -72,7 +72,9 @@ fn run(inbox: &Receiver<Suspect>, places: &Places, told: &Sender<Message>) {
         let trees = trees(places);
         for (tree, concerns) in &trees {
             find(tree, &wanted, &mut |suspect, other| {
-                let own = trees.iter().any(|(own, whose)| whose.owner == Some(suspect.no) && other.starts_with(own));
+                let own = trees
+                    .iter()
+                    .any(|(own, whose)| whose.owner == Some(suspect.no) && other.starts_with(own));
                 if concerns.is_apart_from(suspect.no) && !own {
                     let (no, path) = (suspect.no, suspect.path.clone());
                     // A keeper that is gone needs no news.
@@ -118,7 +120,10 @@ fn find(tree: &Path, wanted: &HashMap<u64, Vec<Suspect>>, found: &mut dyn FnMut(
             let Some(suspects) = wanted.get(&entry.ino()) else { continue };
             let path = entry.path();
             let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
-            suspects.iter().filter(|suspect| suspect.inode == inode(&metadata)).for_each(|suspect| found(suspect, &path));
+            suspects
+                .iter()
+                .filter(|suspect| suspect.inode == inode(&metadata))
+                .for_each(|suspect| found(suspect, &path));
         }
     }
 }

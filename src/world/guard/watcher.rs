@@ -30,7 +30,9 @@ impl Ear {
     fn hear(&self, generation: u64, event: notify::Result<Event>) {
         match event {
             Ok(event) if event.need_rescan() => {
-                self.lost("the kernel's event queue overflowed (raise fs.inotify.max_queued_events)".to_owned());
+                self.lost(
+                    "the kernel's event queue overflowed (raise fs.inotify.max_queued_events)".to_owned(),
+                );
             }
             Ok(event) => self.note(generation, &event),
             Err(error) => self.lost(format!("the watcher reported an error: {error}")),
