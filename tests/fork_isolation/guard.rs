@@ -53,7 +53,7 @@ impl Post {
 
     pub(super) fn barrier(&self) -> FileTime {
         let (done, passed) = channel();
-        self.guard.barrier(Box::new(move |time| drop(done.send(time))));
+        self.guard.barrier(Box::new(move |time| done.send(time).expect("somebody waits")));
         passed.recv().expect("it is passed")
     }
 
