@@ -4,6 +4,7 @@
 //! its own, and the parent's repository is only read. What is in it is copied from the parent's tree byte by byte, so that
 //! it begins as the same world whatever git would have converted on a checkout.
 
+pub mod confine;
 pub mod git;
 
 use std::io;
