@@ -6,6 +6,7 @@
 
 pub mod confine;
 pub mod git;
+pub mod merge;
 
 use std::io;
 use std::path::{Path, PathBuf};
