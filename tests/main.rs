@@ -5,6 +5,7 @@ mod cli;
 mod config;
 mod crash;
 mod daemon;
+mod fork;
 mod fuzz;
 mod gate;
 mod git_head;

@@ -171,6 +171,10 @@ const TEXTS: &[&str] = &[
     "decision",
     "gap",
     "fork",
+    "f0/one-way",
+    "write",
+    "copy",
+    "git",
     "unborn",
     "**",
     "[",
@@ -273,7 +277,32 @@ pub(crate) fn requests(place: &Place, report: &Value) -> Vec<(&'static str, Valu
         ("context.drop", json!({ "session": "f2" })),
     ];
     requests.extend(of_memory(place));
+    requests.extend(of_forks());
     requests
+}
+
+fn of_forks() -> Vec<(&'static str, Value)> {
+    vec![
+        (
+            "fork.create",
+            json!({ "session": "f0", "hypotheses": ["one way", "../../other"], "copy": ["sub/b", "gone"] }),
+        ),
+        ("fork.create", json!({ "session": "f1", "hypotheses": ["copied"], "mode": "copy" })),
+        ("fork.list", json!({ "session": "f0" })),
+        ("fork.status", json!({ "fork": "f0/one-way" })),
+        ("fork.access", json!({ "fork": "f0/one-way", "path": "a", "mode": "write" })),
+        ("fork.access", json!({ "fork": "staled/f0/one-way", "path": "/etc", "mode": "list" })),
+        ("fork.exec", json!({ "fork": "f0/one-way" })),
+        ("fork.exec", json!({ "fork": "f0/one-way", "ended": 1 })),
+        ("fork.merge", json!({ "fork": "f0/one-way", "deadline_ms": 100 })),
+        ("fork.reprovision", json!({ "fork": "f0/one-way", "force": true })),
+        ("fork.discard", json!({ "fork": "f0/one-way" })),
+        ("fork.discard", json!({ "fork": "f0/other", "force": true })),
+        (
+            "decide",
+            json!({ "session": "f1", "provision": true, "goal": { "branchable": true, "hypotheses": ["p", "q"] } }),
+        ),
+    ]
 }
 
 fn of_memory(place: &Place) -> Vec<(&'static str, Value)> {

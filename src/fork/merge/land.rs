@@ -24,7 +24,9 @@ pub(super) fn land(parent: &Parent, place: &Place, of: &Judged, to: &str) -> Res
     let refresh = parent.command(["update-index", "-q", "--refresh"]);
     let there = parent.command(["read-tree", "-m", "-u", from, to]);
     let said = of.message.lines().next().unwrap_or_default();
-    let moved = parent.command(["update-ref", "-m", said, "--no-deref", &place.name, to, old]);
+    let mut moved = parent.command(["update-ref", "-m", said]);
+    // A detached HEAD that is on a branch meanwhile must not take that along.
+    moved.args((place.name == "HEAD").then_some("--no-deref")).args([&place.name, to, old]);
     let back = parent.command(["read-tree", "-m", "-u", to, from]);
     let mut script = b"PATH=/usr/bin:/bin\n".to_vec();
     script.extend(word_by_word(&refresh));

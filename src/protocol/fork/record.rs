@@ -44,6 +44,9 @@ pub struct Fork {
     /// What of the parent's tree is not in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
+    /// Ignored files that were to be copied too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copy: Vec<WirePath>,
     /// What was asked for and is not there, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<WirePath>,

@@ -1,0 +1,224 @@
+//! Forks in the daemon: who makes and ends them, one at a time, and what is seen of them meanwhile.
+//!
+//! Promise: a fork is made whole or not at all, and ends with nothing lost. What is about to be done is journaled before it
+//! is done; what a crash cut short is undone or finished by the next start, which says so.
+
+mod isolation;
+mod making;
+mod mending;
+pub(in crate::daemon) mod ending;
+
+pub(in crate::daemon) use ending::end;
+pub(in crate::daemon) use making::make;
+pub(in crate::daemon) use mending::tend;
+
+use super::Daemon;
+use super::blocking::blocking;
+use super::handle::{EngineHandle, Need};
+use super::synced::synced;
+use crate::config::Config;
+use crate::decision::plan::id_of;
+use crate::fork::git::Git;
+use crate::fork::{ForkError, Hands, Place};
+use crate::protocol::fork::Fork;
+use crate::protocol::fork::record::{Isolated, Stage, Violation};
+use crate::protocol::path::WirePath;
+use crate::protocol::refusal::Refusal;
+use crate::protocol::time;
+use crate::world::dart::Died;
+use isolation::{Finding, Isolation};
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, OnceCell, watch};
+
+/// Forks, apart from their records, which the engine keeps.
+pub(super) struct Forks {
+    pub(super) hands: Arc<Hands>,
+    /// The folder of all of them.
+    pub(super) folder: PathBuf,
+    /// Forks are made and ended one call after the other.
+    turn: tokio::sync::Mutex<()>,
+    /// Held while objects of a fork's parent are copied into it, and while a fork ends.
+    objects: tokio::sync::Mutex<()>,
+    isolation: OnceCell<Isolation>,
+    died: Died,
+    /// Whether what the last daemon left half done is mended.
+    mended: watch::Sender<bool>,
+    /// Something is to be done that nobody waits for.
+    pub(super) work: Notify,
+    /// What was doubtful in a fork when a command began in it, by the command's number.
+    begun: Mutex<HashMap<u64, HashSet<String>>>,
+}
+
+impl Forks {
+    pub(super) fn new(state: &std::path::Path, config: &Config, died: Died) -> Self {
+        let folder = state.join("forks");
+        let git = Git::find().map(|git| git.with_timeout(Duration::from_secs(config.fork.git_timeout_s)));
+        if let Err(error) = &git {
+            tracing::warn!(%error, "forks of repositories cannot be made");
+        }
+        Self {
+            hands: Arc::new(Hands::new(git, folder.clone(), config.fork.file_bytes_max)),
+            folder,
+            turn: tokio::sync::Mutex::default(),
+            objects: tokio::sync::Mutex::default(),
+            isolation: OnceCell::new(),
+            died,
+            mended: watch::Sender::new(false),
+            work: Notify::new(),
+            begun: Mutex::default(),
+        }
+    }
+
+    /// Whether there may be a fork: their watch has begun, with the first of them, or it is not known yet.
+    pub(super) fn any(&self) -> bool {
+        self.isolation.initialized() || !*self.mended.borrow()
+    }
+
+    /// Done when what the last daemon left half done is mended.
+    async fn mended(&self) {
+        // The sender lives as long as this does.
+        drop(self.mended.subscribe().wait_for(|mended| *mended).await);
+    }
+
+    /// Notes what is doubtful when a command begins.
+    pub(super) fn note_begun(&self, exec: u64, doubtful: HashSet<String>) {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner).insert(exec, doubtful);
+    }
+
+    /// What was doubtful when a command began, once.
+    pub(super) fn take_begun(&self, exec: u64) -> Option<HashSet<String>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner).remove(&exec)
+    }
+}
+
+/// The isolation watch; it is begun with the first fork, so that who has none pays for none.
+pub(super) async fn isolation(daemon: &Daemon) -> Result<&Isolation, Refusal> {
+    let start = || async {
+        let (isolation, mut findings) =
+            Isolation::start(&daemon.forks.folder, &daemon.forks.died).map_err(|error| {
+                Refusal::application("fork_unwatched", format!("forks cannot be watched: {error}"))
+            })?;
+        let engine = daemon.engine.clone();
+        // Until the watch ends, with the daemon.
+        tokio::spawn(async move {
+            while let Some(finding) = findings.recv().await {
+                heed(&engine, finding).await;
+            }
+        });
+        Ok::<_, Refusal>(isolation)
+    };
+    daemon.forks.isolation.get_or_try_init(start).await
+}
+
+/// Keeps what was seen of a fork, says so in the log, and tells who wants to know.
+async fn heed(engine: &EngineHandle, finding: Finding) {
+    let Finding { no, state, violation } = finding;
+    if let Err(refusal) = violated(engine, no, state, violation).await {
+        tracing::error!(why = %refusal, fork = no, "what was seen of a fork could not be kept");
+    }
+}
+
+/// Marks a fork.
+pub(super) async fn violated(
+    engine: &EngineHandle,
+    no: u64,
+    state: Isolated,
+    violation: Violation,
+) -> Result<(), Refusal> {
+    let kept = engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+        let Some(mut fork) = engine.forks()?.into_iter().find(|fork| fork.no == no) else {
+            return Ok::<_, Refusal>(());
+        };
+        let path = violation.path.0.to_string_lossy().into_owned();
+        let (kind, known) = (violation.kind.clone(), fork.isolation.clone());
+        fork.isolation.note(state, violation);
+        engine.keep_fork(&fork)?;
+        if known.state != fork.isolation.state || known.seen.len() != fork.isolation.seen.len() {
+            let event = if state == Isolated::Broken { "isolation_broken" } else { "isolation_unknown" };
+            let more = [("fork", fork.fork.as_str()), ("kind", kind.as_str()), ("path", path.as_str())];
+            tracing::warn!(fork = fork.fork, kind, path, event, "a fork is not isolated");
+            engine.tell_fork(event, &fork.session, &more);
+        }
+        Ok(())
+    });
+    kept.await?
+}
+
+/// The fork of this id, or of this branch.
+pub(super) async fn find(daemon: &Daemon, named: &str) -> Result<Fork, Refusal> {
+    daemon.forks.mended().await;
+    let id = id_of(named).to_owned();
+    let found = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+        let found = engine.index.fork(&id)?.and_then(|bytes| Fork::from_bytes(&bytes).ok());
+        found.filter(|fork| fork.stage == Stage::Ready).ok_or_else(|| no_such_fork(&id))
+    });
+    found.await?
+}
+
+fn no_such_fork(id: &str) -> Refusal {
+    Refusal::application("not_found", format!("there is no fork {id}; fork.list says which there are"))
+}
+
+/// Every fork.
+pub(super) async fn all(daemon: &Daemon) -> Result<Vec<Fork>, Refusal> {
+    daemon.forks.mended().await;
+    let forks = daemon.engine.when(Need::Nothing, Instant::now(), |engine, _| engine.forks());
+    Ok(forks.await??)
+}
+
+/// Where a fork is.
+pub(super) fn place(fork: &Fork) -> Place {
+    Place {
+        home: fork.home.0.clone(),
+        workspace: fork.workspace.0.clone(),
+        scratchpad: fork.scratchpad.0.clone(),
+        branch: fork.branch.clone(),
+    }
+}
+
+/// Journals what forks have become, on disk when this returns.
+async fn keep(daemon: &Daemon, forks: Vec<Fork>) -> Result<(), Refusal> {
+    let kept = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+        forks.iter().try_for_each(|fork| engine.keep_fork(fork))?;
+        Ok::<_, Refusal>(engine.synced())
+    });
+    on_disk(kept.await??).await
+}
+
+/// Journals that forks are no more, on disk when this returns.
+async fn forget(daemon: &Daemon, forks: Vec<Fork>) -> Result<(), Refusal> {
+    let gone = daemon.engine.when(Need::Barrier, Instant::now() + PATIENCE, move |engine, _| {
+        forks.iter().try_for_each(|fork| engine.forget_fork(fork))?;
+        engine.index.storage_mut().flush()?;
+        Ok::<_, Refusal>(engine.synced())
+    });
+    on_disk(gone.await??).await
+}
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+async fn on_disk(word: tokio::sync::oneshot::Receiver<crate::store::syncer::Synced>) -> Result<(), Refusal> {
+    let synced = synced(word).await;
+    synced.map_err(|error| Refusal::application("store_failed", format!("the journal {error}")))
+}
+
+/// Work of the hands, on a thread that may wait for the disk.
+pub(super) async fn by_hand<T: Send + 'static>(
+    daemon: &Daemon,
+    what: &'static str,
+    work: impl FnOnce(&Hands) -> Result<T, ForkError> + Send + 'static,
+) -> Result<T, Refusal> {
+    let hands = Arc::clone(&daemon.forks.hands);
+    let done = blocking(what, move || work(&hands)).await;
+    let done = done.map_err(|undone| Refusal::application("fork_failed", undone))?;
+    done.map_err(|error| Refusal::application(error.code(), error))
+}
+
+/// A violation that was seen now.
+pub(super) fn violation(kind: &str, path: PathBuf, other: Option<PathBuf>) -> Violation {
+    let (path, other) = (WirePath(path), other.map(WirePath));
+    Violation { kind: kind.to_owned(), path, other, at: time::to_text(super::clock::now()) }
+}
