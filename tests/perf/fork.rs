@@ -42,10 +42,14 @@ fn main() {
         std::fs::remove_dir_all(&clones).unwrap();
         // The first registers the parent's tree, the next finds it known.
         for column in [1, 2] {
-            round[column].time(|| asking.ask("fork.create", &json!({ "session": "all-0", "hypotheses": hypotheses })));
+            round[column]
+                .time(|| asking.ask("fork.create", &json!({ "session": "all-0", "hypotheses": hypotheses })));
         }
         round[3].time(|| {
-            for fork in ["way-0", "way-1", "way-2", "way-3"].iter().flat_map(|slug| [(*slug).to_owned(), format!("{slug}-2")]) {
+            for fork in ["way-0", "way-1", "way-2", "way-3"]
+                .iter()
+                .flat_map(|slug| [(*slug).to_owned(), format!("{slug}-2")])
+            {
                 asking.ask("fork.discard", &json!({ "fork": format!("all-0/{fork}") }));
             }
         });

@@ -49,14 +49,18 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
     let end = Exec { fork: of.fork.clone(), ended: Some(of.exec) };
     let ended = match client.ask("fork.exec", &end) {
         // A daemon that was started anew, or that let go of who was silent for so long: a socket can be reached still.
-        Err(ClientError::Broken { .. }) => shell.client().and_then(|mut client| Ok(client.ask("fork.exec", &end)?)),
+        Err(ClientError::Broken { .. }) => {
+            shell.client().and_then(|mut client| Ok(client.ask("fork.exec", &end)?))
+        }
         told => told.map_err(Stop::from),
     };
     let code = code(ran?);
     match ended {
         Ok(answer) => broken(&parse(&answer)?, shell),
         // The command ran, and its code is the answer; the lock tells the daemon the rest.
-        Err(Stop::Failed(why)) => shell.out.talk(&format!("{why}\n  so the daemon was not told that it ended")),
+        Err(Stop::Failed(why)) => {
+            shell.out.talk(&format!("{why}\n  so the daemon was not told that it ended"));
+        }
         Err(Stop::Unread) => {}
     }
     Ok(code)
@@ -88,9 +92,8 @@ fn not_run(stop: &Stop) -> Stop {
 /// Waits for its end. What a terminal sends it sends to the command too; what others send to us is passed on.
 fn wait(command: &mut Command, mut signals: Signals, program: &OsString) -> Result<ExitStatus, Stop> {
     let started = command.spawn();
-    let mut child = started.map_err(|error| {
-        Stop::with_code(NOT_RUN, format!("cannot run {}: {error}", program.display()))
-    })?;
+    let mut child = started
+        .map_err(|error| Stop::with_code(NOT_RUN, format!("cannot run {}: {error}", program.display())))?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let by_terminal = std::io::stdin().is_terminal();
     let handle = signals.handle();

@@ -81,7 +81,8 @@ pub(super) fn list_all(args: &ListArgs, shell: &mut Shell) -> Done {
 }
 
 fn cells(fork: &Value) -> Vec<Cell> {
-    let count = |field: &str| fork[field].as_array().map_or_else(|| "?".to_owned(), |paths| paths.len().to_string());
+    let count =
+        |field: &str| fork[field].as_array().map_or_else(|| "?".to_owned(), |paths| paths.len().to_string());
     let both = if list(fork, "both_changed").is_empty() { Tone::Plain } else { Tone::Doubt };
     let (isolation, tone) = isolation(fork);
     vec![
@@ -137,7 +138,8 @@ pub(super) fn status(args: &StatusArgs, shell: &mut Shell) -> Done {
 /// What moved, path by path.
 pub(super) fn print_moved(answer: &Value, shell: &mut Shell) -> Result<(), super::super::shell::Stop> {
     if let Some(moved) = answer["base_moved"]["head"].as_object() {
-        let id = |field: &str| moved[field].as_str().map_or("nothing", |id| &id[..id.len().min(12)]).to_owned();
+        let id =
+            |field: &str| moved[field].as_str().map_or("nothing", |id| &id[..id.len().min(12)]).to_owned();
         shell.out.line(format!("  the parent's HEAD moved: {} → {}", id("was"), id("now")))?;
     }
     let moved = [

@@ -92,14 +92,18 @@ fn judged(answer: &Answer) -> Result<Judged, Stop> {
         )));
     }
     if !answer.uncommitted.is_empty() {
-        let paths: Vec<String> = answer.uncommitted.iter().map(|path| harmless(&path.0.to_string_lossy())).collect();
+        let paths: Vec<String> =
+            answer.uncommitted.iter().map(|path| harmless(&path.0.to_string_lossy())).collect();
         let many = counted(paths.len() as u64, "file");
         let few = paths[..paths.len().min(10)].join(", ");
         let commit = format!("staled fork exec {} -- sh -c 'git add -A && git commit'", answer.fork);
         return Err(Stop::failed(format!("{many} of the fork not committed: {few}"))
             .remedy(format!("`{commit}` commits them; discard what is not wanted")));
     }
-    let tip = answer.tip.clone().ok_or_else(|| Stop::failed("the fork has no commit, so there is nothing to merge"))?;
+    let tip = answer
+        .tip
+        .clone()
+        .ok_or_else(|| Stop::failed("the fork has no commit, so there is nothing to merge"))?;
     Ok(Judged {
         tree: answer.parent.0.clone(),
         branch: answer.parent_branch.clone(),
@@ -120,7 +124,11 @@ fn print(said: &str, judgement: &Value, shell: &mut Shell) -> Result<(), Stop> {
         if judgement["may_merge"] == true { ("may merge", Tone::Good) } else { ("may not merge", Tone::Bad) };
     let why = text(&judgement["reason"], "text");
     shell.out.line(format!("{}  {}  {why}", shell.out.paint.of(tone, word), text(judgement, "fork")))?;
-    shell.out.line(format!("  {} on {}", counted(number(judgement, "commits"), "commit"), text(judgement, "branch")))?;
+    shell.out.line(format!(
+        "  {} on {}",
+        counted(number(judgement, "commits"), "commit"),
+        text(judgement, "branch")
+    ))?;
     for one in list(judgement, "uncommitted") {
         shell.out.line(format!("  not committed: {}", path(one)))?;
     }
@@ -172,13 +180,19 @@ fn print_merged(
         Merged::Already => format!("{} has all of {} already", onto, answer.branch),
         Merged::Forward(_) => format!("{onto} is {} now ({short})", answer.branch),
         Merged::Merge(_) => format!("{} is merged into {onto} ({short})", answer.branch),
-        Merged::Conflict(_) => format!("{} and {onto} changed the same, so nothing was merged", answer.branch),
+        Merged::Conflict(_) => {
+            format!("{} and {onto} changed the same, so nothing was merged", answer.branch)
+        }
     };
     shell.out.line(harmless(&line))?;
-    shell.out.lines(conflicts.iter().map(|path: &PathBuf| harmless(&format!("  both changed {}", path.display()))))?;
+    shell.out.lines(
+        conflicts.iter().map(|path: &PathBuf| harmless(&format!("  both changed {}", path.display()))),
+    )?;
     if matches!(merged, Merged::Conflict(_)) {
         let pull = format!("git pull {} {onto}", answer.parent.0.display());
-        shell.out.talk(&format!("in the fork's workspace, `{pull}` brings the other side there, to be resolved"));
+        shell
+            .out
+            .talk(&format!("in the fork's workspace, `{pull}` brings the other side there, to be resolved"));
     }
     discarded.iter().try_for_each(|fork| print_discarded(fork, shell))
 }

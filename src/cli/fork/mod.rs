@@ -64,11 +64,8 @@ fn named(client: &mut Client, name: &str) -> Result<String, Stop> {
     let ids: Vec<String> = list(&answer, "forks").iter().map(|fork| text(fork, "fork")).collect();
     let last = |id: &String| id.rsplit('/').next().unwrap_or_default().to_owned();
     let whole: Vec<&String> = ids.iter().filter(|id| last(id) == name).collect();
-    let fitting = if whole.is_empty() {
-        ids.iter().filter(|id| last(id).ends_with(name)).collect()
-    } else {
-        whole
-    };
+    let fitting =
+        if whole.is_empty() { ids.iter().filter(|id| last(id).ends_with(name)).collect() } else { whole };
     match fitting[..] {
         [id] => Ok(id.clone()),
         [] => Err(Stop::failed(format!("there is no fork {name}")).remedy("`staled fork list` shows all")),
@@ -83,7 +80,9 @@ fn named(client: &mut Client, name: &str) -> Result<String, Stop> {
 fn broken(answer: &Value, shell: &Shell) {
     if answer["isolation_broken"] == true {
         let seen = list(&answer["isolation"], "seen");
-        let first = seen.first().map(|seen| format!(": {} {}", text(seen, "kind"), super::words::path(&seen["path"])));
+        let first = seen
+            .first()
+            .map(|seen| format!(": {} {}", text(seen, "kind"), super::words::path(&seen["path"])));
         shell.out.talk(&format!(
             "isolation broken{}; `staled fork reprovision` makes it anew and keeps what it did",
             first.unwrap_or_default()

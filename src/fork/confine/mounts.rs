@@ -34,12 +34,13 @@ fn other_names(tree: &Path, mounts: &[Mount]) -> Vec<PathBuf> {
     let Ok(below) = tree.strip_prefix(&home.at) else { return Vec::new() };
     let inside = home.top.join(below);
     let others = mounts.iter().filter(|mount| mount.device == home.device && mount.at != home.at);
-    let names = others.filter_map(|mount| match (mount.top.strip_prefix(&inside), inside.strip_prefix(&mount.top)) {
-        // A part of the tree, or all of it.
-        (Ok(_), _) => Some(mount.at.clone()),
-        (_, Ok(below)) => Some(mount.at.join(below)),
-        _ => None,
-    });
+    let names =
+        others.filter_map(|mount| match (mount.top.strip_prefix(&inside), inside.strip_prefix(&mount.top)) {
+            // A part of the tree, or all of it.
+            (Ok(_), _) => Some(mount.at.clone()),
+            (_, Ok(below)) => Some(mount.at.join(below)),
+            _ => None,
+        });
     names.filter(|name| !name.starts_with(tree)).collect()
 }
 

@@ -75,15 +75,20 @@ fn allow_what_is_open(mut rules: RulesetCreated, hidden: &[PathBuf]) -> Result<R
     let around: BTreeSet<PathBuf> =
         hidden.iter().flat_map(|tree| tree.ancestors().skip(1)).map(Path::to_owned).collect();
     // A tree that is mounted twice is one: its other name must not be allowed by mistake.
-    let closed: BTreeSet<(u64, u64)> =
-        around.iter().map(PathBuf::as_path).chain(hidden.iter().map(PathBuf::as_path)).filter_map(identity).collect();
+    let closed: BTreeSet<(u64, u64)> = around
+        .iter()
+        .map(PathBuf::as_path)
+        .chain(hidden.iter().map(PathBuf::as_path))
+        .filter_map(identity)
+        .collect();
     let root = BTreeSet::from([PathBuf::from("/")]);
     for folder in around.union(&root) {
         // One that may not be listed has nothing in it that we could allow.
         let Ok(entries) = std::fs::read_dir(folder) else { continue };
         for path in entries.flatten().map(|entry| entry.path()) {
             if path != Path::new("/dev") && !around.contains(&path) && !hidden.contains(&path) {
-                rules = allow(rules, &path, AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute, &closed)?;
+                rules =
+                    allow(rules, &path, AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute, &closed)?;
             }
         }
     }

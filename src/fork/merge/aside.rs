@@ -100,9 +100,16 @@ impl<'a> Aside<'a> {
     /// Paths of the second commit that the first does not have.
     pub(super) fn added(&self, from: Option<&str>, to: &str) -> Result<Vec<PathBuf>, ForkError> {
         let asked = match from {
-            Some(from) => {
-                self.command(["diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=A", from, to])
-            }
+            Some(from) => self.command([
+                "diff-tree",
+                "-r",
+                "-z",
+                "--no-renames",
+                "--name-only",
+                "--diff-filter=A",
+                from,
+                to,
+            ]),
             None => self.command(["ls-tree", "-r", "-z", "--name-only", to]),
         };
         self.parent.names("list what is new", asked)
@@ -111,10 +118,8 @@ impl<'a> Aside<'a> {
     /// Gives the parent's repository every object that it needs for a commit. Whole or not at all: git sees a pack when its
     /// index is there, which comes last.
     pub(super) fn hand_over(&self, from: Option<&str>, to: &str) -> Result<(), ForkError> {
-        let mut wanted = format!("{to}\n");
-        if let Some(from) = from {
-            wanted.push_str(&format!("^{from}\n"));
-        }
+        let known = from.map(|from| format!("^{from}\n")).unwrap_or_default();
+        let wanted = format!("{to}\n{known}");
         let packs = self.folder.join("pack");
         let mut made = self.command(["pack-objects", "--revs", "--quiet"]);
         made.arg(packs.join("pack"));

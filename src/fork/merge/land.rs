@@ -41,7 +41,10 @@ pub(super) fn land(parent: &Parent, place: &Place, of: &Judged, to: &str) -> Res
     match code {
         Some(0) => Ok(()),
         Some(MOVED) => {
-            let why = format!("{} moved while it was merged, so nothing was done ({said}); run it again", shown(parent.tree));
+            let why = format!(
+                "{} moved while it was merged, so nothing was done ({said}); run it again",
+                shown(parent.tree)
+            );
             Err(ForkError::refused("parent_moved", why))
         }
         _ => {

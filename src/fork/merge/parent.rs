@@ -105,7 +105,14 @@ impl<'a> Parent<'a> {
 
     pub(super) fn refuse_dirty(&self) -> Result<(), ForkError> {
         // What a submodule holds git would ask by running itself in it; which commit it is at, it reads.
-        let asked = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=no", "--ignore-submodules=dirty"];
+        let asked = [
+            "status",
+            "--porcelain",
+            "-z",
+            "--no-renames",
+            "--untracked-files=no",
+            "--ignore-submodules=dirty",
+        ];
         let changed = self.git.run("look for changes", &mut self.command(asked))?;
         let changed: Vec<PathBuf> = changed
             .split(|byte| *byte == 0)
@@ -148,7 +155,8 @@ impl<'a> Parent<'a> {
 
 impl Place {
     pub(super) fn refuse_moved(&self, of: &Judged) -> Result<(), ForkError> {
-        let began = of.branch.as_deref().map(|name| format!("refs/heads/{}", name.trim_start_matches("refs/heads/")));
+        let began =
+            of.branch.as_deref().map(|name| format!("refs/heads/{}", name.trim_start_matches("refs/heads/")));
         let refuse = |code, why| Err(ForkError::refused(code, why));
         if self.branch != began {
             let named = |branch: &Option<String>| match branch {
@@ -173,7 +181,10 @@ impl Place {
             return refuse("parent_moved", why);
         }
         if self.commit != of.head {
-            return refuse("parent_moved", format!("{} moved since it was judged; run it again", shown(&of.tree)));
+            return refuse(
+                "parent_moved",
+                format!("{} moved since it was judged; run it again", shown(&of.tree)),
+            );
         }
         Ok(())
     }

@@ -82,7 +82,11 @@ impl Scene {
             scratchpad: WirePath(self.scratchpad("a")),
             root: WirePath(self.workspace("a")),
             lock: WirePath(self.home("a").join("exec.lock")),
-            hidden: vec![WirePath(self.parent()), WirePath(self.home("b")), WirePath("/nowhere/at/all".into())],
+            hidden: vec![
+                WirePath(self.parent()),
+                WirePath(self.home("b")),
+                WirePath("/nowhere/at/all".into()),
+            ],
             readable: vec![WirePath(self.parent().join(".git/objects"))],
             isolation_broken: false,
         }
@@ -184,7 +188,9 @@ fn what_is_not_its_own_is_refused_by_the_kernel_whatever_a_command_tries() {
         assert_eq!(scene.others(), before, "{attack}");
     }
     // The same without confinement does what it says, so it is the confinement that refused it.
-    for attack in ["cat $PARENT/secret", "ls ../..", "cat /proc/self/root$PARENT/secret", "git -C $PARENT log"] {
+    for attack in
+        ["cat $PARENT/secret", "ls ../..", "cat /proc/self/root$PARENT/secret", "git -C $PARENT log"]
+    {
         let mut shell = confine::command(&scene.confinement(), OsStr::new("sh"));
         let output = shell.args(["-c", attack]).env("PARENT", scene.parent()).output().unwrap();
         assert!(output.status.success(), "{attack}: {output:?}");
@@ -302,7 +308,8 @@ fn another_name_of_a_hidden_tree_is_hidden_too() {
     assert!(!ran.good && ran.out.is_empty(), "{ran:?}");
     let (bound, parent) = (scene.place.root.join("mounted/here"), scene.parent());
     fs::create_dir_all(&bound).unwrap();
-    let mount = |args: &[&OsStr]| Command::new("mount").args(args).output().is_ok_and(|run| run.status.success());
+    let mount =
+        |args: &[&OsStr]| Command::new("mount").args(args).output().is_ok_and(|run| run.status.success());
     if !mount(&[OsStr::new("--bind"), parent.join("src").as_os_str(), bound.as_os_str()]) {
         let _ = writeln!(std::io::stderr(), "skipped: nothing can be mounted here");
         return;

@@ -27,14 +27,22 @@ fn scene() -> Option<(Scene, PathBuf, Heard)> {
     let heard = serve(&socket, move |method, asked| match (method, asked["ended"].is_null()) {
         ("fork.exec", true) => answer.clone(),
         ("fork.exec", false) => json!({ "fork": "s/try", "ended": 7, "isolation_broken": false }),
-        ("fork.list", _) => json!({ "forks": [{ "fork": "s/try" }, { "fork": "t/other" }, { "fork": "t/try-it" }] }),
+        ("fork.list", _) => {
+            json!({ "forks": [{ "fork": "s/try" }, { "fork": "t/other" }, { "fork": "t/try-it" }] })
+        }
         _ => panic!("nobody asks {method}"),
     });
     Some((scene, socket, heard))
 }
 
 fn told(heard: &Heard) -> Vec<Value> {
-    heard.lock().unwrap().iter().filter(|(method, _)| method == "fork.exec").map(|(_, asked)| asked.clone()).collect()
+    heard
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|(method, _)| method == "fork.exec")
+        .map(|(_, asked)| asked.clone())
+        .collect()
 }
 
 #[test]
@@ -60,7 +68,9 @@ fn the_code_of_the_command_is_passed_on_and_its_end_is_told() {
 #[test]
 fn one_that_cannot_be_confined_or_started_is_not_run_and_is_told_so() {
     let Some((scene, socket, heard)) = scene() else { return };
-    let run = |args: &[&str]| run_of(scene.command(&socket, &[&["fork", "exec", "s/try", "--"], args].concat()).output().unwrap());
+    let run = |args: &[&str]| {
+        run_of(scene.command(&socket, &[&["fork", "exec", "s/try", "--"], args].concat()).output().unwrap())
+    };
     run(&["/nowhere/at/all"]).fails(126, "cannot run /nowhere/at/all");
     assert_eq!(told(&heard).last().unwrap()["ended"], 7);
     let shared = scene.workspace.join("shared");
@@ -84,7 +94,8 @@ fn a_signal_to_us_reaches_the_command() {
 #[test]
 fn a_fork_is_named_by_as_much_of_its_end_as_only_one_has() {
     let Some((scene, socket, heard)) = scene() else { return };
-    let run = |name: &str| run_of(scene.command(&socket, &["fork", "exec", name, "--", "true"]).output().unwrap());
+    let run =
+        |name: &str| run_of(scene.command(&socket, &["fork", "exec", name, "--", "true"]).output().unwrap());
     for (name, id) in [("try", "s/try"), ("it", "t/try-it"), ("staled/s/try", "staled/s/try")] {
         run(name);
         assert!(told(&heard).iter().any(|asked| asked["fork"] == id), "{name}");

@@ -175,7 +175,8 @@ fn killed_at_any_step_the_parent_is_as_before_or_merged_and_the_next_run_ends_it
         let set_aside = |path: &std::path::PathBuf| path.to_string_lossy().contains("tmp_objdir-staled-");
         // What was begun goes on without whoever was killed.
         wait_until("it is at rest", || {
-            let clean = git(&scene.parent, &["--no-optional-locks", "status", "--porcelain", "-uno"]).is_empty();
+            let clean =
+                git(&scene.parent, &["--no-optional-locks", "status", "--porcelain", "-uno"]).is_empty();
             clean && scene.leftovers().iter().all(set_aside)
         });
         let merged = scene.head() != old;

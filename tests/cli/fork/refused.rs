@@ -19,7 +19,12 @@ const NOTHING: fn(&Scene) = |_| {};
 const SO: fn(&mut Value) = |_| {};
 
 const CASES: [Case; 14] = [
-    Case { before: |s| fs::write(s.parent.join("a"), "edited\n").unwrap(), after: NOTHING, judged: SO, says: &["(a)", "commit or stash"] },
+    Case {
+        before: |s| fs::write(s.parent.join("a"), "edited\n").unwrap(),
+        after: NOTHING,
+        judged: SO,
+        says: &["(a)", "commit or stash"],
+    },
     Case {
         before: |s| {
             fs::write(s.parent.join("b"), "staged\n").unwrap();
@@ -49,21 +54,66 @@ const CASES: [Case; 14] = [
         judged: SO,
         says: &["untracked", "(my.env)"],
     },
-    Case { before: |s| drop(git(&s.parent, &["checkout", "-q", "-b", "side"])), after: NOTHING, judged: SO, says: &["branch main", "branch side"] },
-    Case { before: |s| drop(git(&s.parent, &["checkout", "-q", "--detach"])), after: NOTHING, judged: SO, says: &["branch main", "no branch"] },
+    Case {
+        before: |s| drop(git(&s.parent, &["checkout", "-q", "-b", "side"])),
+        after: NOTHING,
+        judged: SO,
+        says: &["branch main", "branch side"],
+    },
+    Case {
+        before: |s| drop(git(&s.parent, &["checkout", "-q", "--detach"])),
+        after: NOTHING,
+        judged: SO,
+        says: &["branch main", "no branch"],
+    },
     Case {
         before: |s| drop(git(&s.parent, &["update-ref", "-d", "refs/heads/main"])),
         after: NOTHING,
         judged: |judged| judged["base"] = json!("0123"),
         says: &["refs/heads/main is gone"],
     },
-    Case { before: NOTHING, after: |s| s.moves("b", "later\n"), judged: SO, says: &["moved since it was judged"] },
-    Case { before: NOTHING, after: |s| s.works("b", "later\n"), judged: SO, says: &[BRANCH, "moved since it was judged"] },
-    Case { before: |s| fs::write(s.parent.join(".git/MERGE_HEAD"), s.head()).unwrap(), after: NOTHING, judged: SO, says: &["a merge is under way"] },
-    Case { before: |s| fs::write(s.parent.join(".git/index.lock"), "").unwrap(), after: NOTHING, judged: SO, says: &["another git", "index.lock"] },
-    Case { before: NOTHING, after: NOTHING, judged: |judged| judged["uncommitted"] = json!(["left"]), says: &["left", "git add -A"] },
-    Case { before: NOTHING, after: NOTHING, judged: |judged| judged["tip"] = Value::Null, says: &["no commit"] },
-    Case { before: NOTHING, after: NOTHING, judged: |judged| judged["mode"] = json!("copy"), says: &["a copy", "diff -r"] },
+    Case {
+        before: NOTHING,
+        after: |s| s.moves("b", "later\n"),
+        judged: SO,
+        says: &["moved since it was judged"],
+    },
+    Case {
+        before: NOTHING,
+        after: |s| s.works("b", "later\n"),
+        judged: SO,
+        says: &[BRANCH, "moved since it was judged"],
+    },
+    Case {
+        before: |s| fs::write(s.parent.join(".git/MERGE_HEAD"), s.head()).unwrap(),
+        after: NOTHING,
+        judged: SO,
+        says: &["a merge is under way"],
+    },
+    Case {
+        before: |s| fs::write(s.parent.join(".git/index.lock"), "").unwrap(),
+        after: NOTHING,
+        judged: SO,
+        says: &["another git", "index.lock"],
+    },
+    Case {
+        before: NOTHING,
+        after: NOTHING,
+        judged: |judged| judged["uncommitted"] = json!(["left"]),
+        says: &["left", "git add -A"],
+    },
+    Case {
+        before: NOTHING,
+        after: NOTHING,
+        judged: |judged| judged["tip"] = Value::Null,
+        says: &["no commit"],
+    },
+    Case {
+        before: NOTHING,
+        after: NOTHING,
+        judged: |judged| judged["mode"] = json!("copy"),
+        says: &["a copy", "diff -r"],
+    },
 ];
 
 #[test]
@@ -132,7 +182,9 @@ fn booby_trap(scene: &Scene, repository: &Path) {
     ] {
         git(repository, &["config", key, &program]);
     }
-    for (key, value) in [("filter.x.required", "true"), ("filter.y=z.required", "true"), ("commit.gpgSign", "true")] {
+    for (key, value) in
+        [("filter.x.required", "true"), ("filter.y=z.required", "true"), ("commit.gpgSign", "true")]
+    {
         git(repository, &["config", key, value]);
     }
     let hooks = repository.join(".git/hooks");
@@ -161,7 +213,8 @@ fn no_program_that_a_repository_names_is_run() {
     fs::write(scene.parent.join(".gitattributes"), attributes).unwrap();
     scene.moves("old.x", "x\n");
     scene.fork();
-    for (name, content) in [("a", "ONE\ntwo\nthree\n"), ("new.x", "x\n"), ("new.y", "y\n"), ("old.x", "xx\n")] {
+    for (name, content) in [("a", "ONE\ntwo\nthree\n"), ("new.x", "x\n"), ("new.y", "y\n"), ("old.x", "xx\n")]
+    {
         scene.works(name, content);
     }
     scene.moves("b", "moved\n");

@@ -31,7 +31,8 @@ pub(super) fn serve(socket: &Path, answer: impl Fn(&str, &Value) -> Value + Send
                 let method = asked["method"].as_str().unwrap();
                 told.lock().unwrap().push((method.to_owned(), asked["params"].clone()));
                 let result = answer(method, &asked["params"]);
-                let _ = writeln!(writer, "{}", json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result }));
+                let _ =
+                    writeln!(writer, "{}", json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result }));
             }
         }
     });
@@ -58,7 +59,9 @@ impl Scene {
         fs::create_dir_all(&parent).unwrap();
         git(&parent, &["init", "-q", "--object-format", format]);
         let scene = Self { workspace: place.home.join("forks/s/try/workspace"), parent, place };
-        for (name, content) in [("a", "one\ntwo\nthree\n"), ("b", "b\n"), ("gone", "x\n"), ("run.sh", "#!/bin/sh\n")] {
+        for (name, content) in
+            [("a", "one\ntwo\nthree\n"), ("b", "b\n"), ("gone", "x\n"), ("run.sh", "#!/bin/sh\n")]
+        {
             fs::write(scene.parent.join(name), content).unwrap();
         }
         fs::write(scene.parent.join(".gitignore"), "*.env\n").unwrap();
@@ -113,7 +116,11 @@ impl Scene {
     /// What the daemon would say now.
     pub(super) fn judgement(&self) -> Value {
         let head = |tree: &Path| {
-            let asked = Command::new("git").arg("-C").arg(tree).args(["rev-parse", "-q", "--verify", "HEAD"]).output();
+            let asked = Command::new("git")
+                .arg("-C")
+                .arg(tree)
+                .args(["rev-parse", "-q", "--verify", "HEAD"])
+                .output();
             let head = String::from_utf8(asked.unwrap().stdout).unwrap().trim().to_owned();
             (!head.is_empty()).then_some(head)
         };
@@ -135,7 +142,9 @@ impl Scene {
     /// Merges what was judged.
     pub(super) fn merge_by(&self, judgement: Value, more: &[&str]) -> Run {
         let socket = self.socket(judgement);
-        run_of(self.command(&socket, &[&["fork", "merge", "s/try", "--apply"], more].concat()).output().unwrap())
+        run_of(
+            self.command(&socket, &[&["fork", "merge", "s/try", "--apply"], more].concat()).output().unwrap(),
+        )
     }
 
     /// Where a daemon judges so.
