@@ -6,6 +6,7 @@ mod config;
 mod crash;
 mod daemon;
 mod fork;
+mod fork_isolation;
 mod fuzz;
 mod gate;
 mod git_head;

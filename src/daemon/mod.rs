@@ -282,6 +282,7 @@ async fn live(
     });
     let ended = serve(&daemon, (listener, &post), engine, stop.subscribe(), signals, serving).await;
     if ended.is_ok() {
+        drop(tokio::time::timeout(ENGINE_GRACE, daemon.forks.stop()).await);
         // Nobody appends any more. A disk that hangs does not hold up the end.
         drop(tokio::time::timeout(ENGINE_GRACE, daemon.log.anchor()).await);
     }

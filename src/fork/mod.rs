@@ -4,13 +4,54 @@
 //! its own, and the parent's repository is only read. What is in it is copied from the parent's tree byte by byte, so that
 //! it begins as the same world whatever git would have converted on a checkout.
 
+pub mod access;
 pub mod confine;
 pub mod git;
 pub mod merge;
+pub mod parent;
 pub mod shared;
+pub mod load;
+pub mod make;
+mod repository;
+mod carried;
+mod copy;
+mod staged;
+mod objects;
+pub mod work;
+pub mod keep;
+mod remove;
+mod places;
 
+pub use load::Load;
+pub use make::{Made, Place, Progress};
+pub use parent::Parent;
+
+use git::{Git, GitError};
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// What makes, judges, keeps and ends forks. It blocks; whoever must not wait calls it elsewhere.
+#[derive(Debug)]
+pub struct Hands {
+    /// Kept as it was found, so that copies can be made without it.
+    git: Result<Git, GitError>,
+    forks: PathBuf,
+    file_bytes_max: u64,
+}
+
+impl Hands {
+    /// Hands that keep forks in this folder, and copy files up to this long byte by byte.
+    #[must_use]
+    pub fn new(git: Result<Git, GitError>, forks: PathBuf, file_bytes_max: u64) -> Self {
+        // What symlinks lead to is compared with it.
+        let forks = std::fs::canonicalize(&forks).unwrap_or(forks);
+        Self { git, forks, file_bytes_max }
+    }
+
+    fn git(&self) -> Result<&Git, ForkError> {
+        self.git.as_ref().map_err(|error| ForkError::refused(error.code(), error.to_string()))
+    }
+}
 
 /// A fork cannot be made, judged or ended.
 #[derive(Debug, thiserror::Error)]
@@ -58,115 +99,5 @@ impl ForkError {
     pub fn io(verb: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { verb, path, source }
-    }
-}
-
-// STUB-BEGIN
-use crate::protocol::fork::record::{LeftOut, Mode};
-use git::{Git, GitError};
-
-#[derive(Debug)]
-pub struct Hands;
-#[derive(Debug, Clone)]
-pub struct Parent {
-    pub root: PathBuf,
-    pub tree: PathBuf,
-    pub mode: Mode,
-    pub head: Option<String>,
-    pub branch: Option<String>,
-    pub repository: Option<PathBuf>,
-    pub within: PathBuf,
-}
-#[derive(Debug)]
-pub struct Load {
-    pub left_out: Vec<LeftOut>,
-    pub missing: Vec<PathBuf>,
-}
-#[derive(Debug, Clone)]
-pub struct Place {
-    pub home: PathBuf,
-    pub workspace: PathBuf,
-    pub scratchpad: PathBuf,
-    pub branch: String,
-}
-#[derive(Debug)]
-pub struct Made {
-    pub root: PathBuf,
-    pub base: Option<String>,
-    pub left_out: Vec<LeftOut>,
-    pub shared_by_symlink: Vec<PathBuf>,
-}
-#[derive(Debug, Clone, Copy)]
-pub struct Progress {
-    pub files: u64,
-    pub files_all: u64,
-    pub bytes: u64,
-}
-#[derive(Debug)]
-pub struct Work {
-    pub tip: Option<String>,
-    pub commits: u64,
-    pub merged: bool,
-    pub dirty: Vec<PathBuf>,
-    pub stash: bool,
-}
-#[derive(Debug)]
-pub struct KeptWork {
-    pub commit: Option<String>,
-    pub uncommitted: Option<String>,
-}
-impl Hands {
-    pub fn new(_git: Result<Git, GitError>, _forks: PathBuf, _max: u64) -> Self {
-        Self
-    }
-    pub fn parent(
-        &self,
-        _root: &Path,
-        _mode: Option<Mode>,
-        _from: Option<&str>,
-    ) -> Result<Parent, ForkError> {
-        todo!()
-    }
-    pub fn survey(&self, _parent: &Parent, _copy: &[PathBuf]) -> Result<Load, ForkError> {
-        todo!()
-    }
-    pub fn make(
-        &self,
-        _p: &Parent,
-        _l: &Load,
-        _at: &Place,
-        _t: &(dyn Fn(Progress) + Sync),
-    ) -> Result<Made, ForkError> {
-        todo!()
-    }
-    pub fn make_independent(&self, _w: &Path) -> Result<(), ForkError> {
-        todo!()
-    }
-    pub fn work(&self, _w: &Path, _m: Mode, _b: Option<&str>, _r: Option<&Path>) -> Result<Work, ForkError> {
-        todo!()
-    }
-    pub fn keep(&self, _w: &Path, _m: Mode, _to: &Path) -> Result<KeptWork, ForkError> {
-        todo!()
-    }
-    pub fn remove(&self, _home: &Path) -> Result<(), ForkError> {
-        todo!()
-    }
-}
-pub mod access {
-    use super::*;
-    use crate::protocol::fork::ask::AccessMode;
-    pub struct Verdict {
-        pub allow: bool,
-        pub reason: String,
-    }
-    pub fn judge(
-        _path: &Path,
-        _mode: AccessMode,
-        _own: &Place,
-        _forks: &[Place],
-        _parents: &[PathBuf],
-        _folder: &Path,
-    ) -> Verdict {
-        todo!()
     }
 }

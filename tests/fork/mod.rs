@@ -31,13 +31,13 @@ pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
 }
 
 /// A daemon, and a session `s` that has read two files of a repository with one commit, and wants to try two ways.
-struct Scene {
-    place: Place,
-    daemon: Daemon,
+pub(crate) struct Scene {
+    pub(crate) place: Place,
+    pub(crate) daemon: Daemon,
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let place = Place::new();
         place.write("src/token.rs", "ttl\n");
         place.write("src/clock.rs", "skew\n");
@@ -49,14 +49,14 @@ impl Scene {
         Self::on(place)
     }
 
-    fn on(place: Place) -> Self {
+    pub(crate) fn on(place: Place) -> Self {
         let daemon = Daemon::start(&place.home);
         let scene = Self { place, daemon };
         scene.register();
         scene
     }
 
-    fn register(&self) {
+    pub(crate) fn register(&self) {
         let goal = json!({ "statement": "Fix token expiry", "branchable": true, "hypotheses": ["Cache it", "Check twice"] });
         let mut results = vec![];
         for path in ["src/token.rs", "src/clock.rs"] {
@@ -69,30 +69,30 @@ impl Scene {
         self.daemon.ask("context.register", &context);
     }
 
-    fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.place.root
     }
 
-    fn create(&self, more: &Value) -> Vec<Value> {
+    pub(crate) fn create(&self, more: &Value) -> Vec<Value> {
         let mut ask = json!({ "session": "s" });
         ask.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let created = self.daemon.ask("fork.create", &ask);
         created["forks"].as_array().unwrap().clone()
     }
 
-    fn status(&self, fork: &str) -> Value {
+    pub(crate) fn status(&self, fork: &str) -> Value {
         self.daemon.ask("fork.status", &json!({ "fork": fork }))
     }
 
     /// What a command under `fork exec` does, as the daemon sees it.
-    fn work(&self, fork: &str, deed: impl FnOnce(&Path)) {
+    pub(crate) fn work(&self, fork: &str, deed: impl FnOnce(&Path)) {
         let begun = self.daemon.ask("fork.exec", &json!({ "fork": fork }));
         let workspace = PathBuf::from(begun["workspace"].as_str().unwrap());
         deed(&workspace);
         self.daemon.ask("fork.exec", &json!({ "fork": fork, "ended": begun["exec"] }));
     }
 
-    fn commit(&self, fork: &str, path: &str, content: &str) {
+    pub(crate) fn commit(&self, fork: &str, path: &str, content: &str) {
         self.work(fork, |workspace| {
             std::fs::write(workspace.join(path), content).unwrap();
             git(workspace, &["add", "-A"]);
@@ -100,23 +100,23 @@ impl Scene {
         });
     }
 
-    fn merge(&self, fork: &str) -> Value {
+    pub(crate) fn merge(&self, fork: &str) -> Value {
         self.daemon.ask("fork.merge", &json!({ "fork": fork, "deadline_ms": 10_000 }))
     }
 
     /// What the decision log says became of forks.
-    fn log(&self) -> Vec<Value> {
+    pub(crate) fn log(&self) -> Vec<Value> {
         let log = self.daemon.ask("log.read", &json!({ "limit": 1_000 }));
         let lines = log["lines"].as_array().unwrap().iter().cloned();
         lines.filter(|line| line["event"] == "fork").collect()
     }
 }
 
-fn at(value: &Value) -> PathBuf {
+pub(crate) fn at(value: &Value) -> PathBuf {
     PathBuf::from(value.as_str().unwrap_or_else(|| panic!("{value} is no path")))
 }
 
-fn paths(value: &Value) -> Vec<&str> {
+pub(crate) fn paths(value: &Value) -> Vec<&str> {
     value
         .as_array()
         .unwrap_or_else(|| panic!("{value} is no list"))

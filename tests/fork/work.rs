@@ -4,32 +4,66 @@ use super::{Scene, at};
 use serde_json::json;
 
 #[test]
-fn what_a_command_changed_in_its_own_workspace_is_what_the_fork_knows() {
+fn what_a_command_changed_must_be_read_again_and_may_go_home() {
     let scene = Scene::new();
     scene.create(&json!({}));
     scene.work("s/cache-it", |workspace| {
         std::fs::write(workspace.join("src/token.rs"), "cached\n").unwrap();
         std::fs::remove_file(workspace.join("src/clock.rs")).unwrap();
     });
+    // The agent has not seen what its command wrote.
     let report = scene.daemon.ask("decide", &json!({ "session": "s/cache-it", "deadline_ms": 10_000 }));
-    assert_eq!(report["transition"], "resume", "{report}");
-    assert_eq!(report["counts"]["results"], 1, "what it removed itself it no longer rests on");
-    let status = scene.status("s/cache-it");
     assert_eq!(
-        (status["isolation"]["state"].as_str(), status["running"].as_u64()),
-        (Some("intact"), Some(0)),
-        "{status}"
+        (report["transition"].as_str(), &report["stale"]),
+        (Some("fresh"), &json!(["src/token.rs", "src/clock.rs"])),
+        "{report}"
+    );
+    let merge = scene.merge("s/cache-it");
+    assert_eq!(
+        (merge["may_merge"].as_bool(), merge["isolation"]["state"].as_str()),
+        (Some(true), Some("intact")),
+        "{merge}"
+    );
+    assert_eq!(scene.status("s/cache-it")["running"], 0);
+}
+
+#[test]
+fn what_failed_in_use_or_was_never_so_keeps_a_fork_from_home() {
+    let scene = Scene::new();
+    scene.create(&json!({}));
+    scene.daemon.ask("fact.refute", &json!({ "session": "s/cache-it", "source": "src/clock.rs" }));
+    let merge = scene.merge("s/cache-it");
+    assert_eq!(
+        (merge["may_merge"].as_bool(), &merge["reason"]["evidence"]),
+        (Some(false), &json!(["src/clock.rs"])),
+        "{merge}"
+    );
+    let wrong = crate::harness::file("README", "never so");
+    scene.daemon.ask("context.record", &json!({ "session": "s/check-twice", "results": [wrong] }));
+    let merge = scene.merge("s/check-twice");
+    assert_eq!(
+        (merge["may_merge"].as_bool(), &merge["reason"]["evidence"]),
+        (Some(false), &json!(["README"])),
+        "{merge}"
     );
 }
 
 #[test]
-fn what_was_stale_before_a_command_began_stays_so() {
+fn what_a_fork_rests_on_elsewhere_keeps_it_from_home_when_it_changes() {
     let scene = Scene::new();
-    let forks = scene.create(&json!({}));
-    std::fs::write(at(&forks[0]["workspace"]).join("src/clock.rs"), "who?\n").unwrap();
-    scene.work("s/cache-it", |workspace| std::fs::write(workspace.join("src/token.rs"), "cached\n").unwrap());
-    let report = scene.daemon.ask("decide", &json!({ "session": "s/cache-it", "deadline_ms": 10_000 }));
-    assert_eq!(report["stale"], json!(["src/clock.rs"]), "{report}");
+    scene.create(&json!({}));
+    let other = scene.place.home.join("elsewhere");
+    std::fs::write(&other, "1").unwrap();
+    let read = json!({ "session": "s/cache-it", "results": [{ "id": "else", "source": { "kind": "file", "path": other } }] });
+    scene.daemon.ask("context.record", &read);
+    assert_eq!(scene.merge("s/cache-it")["may_merge"], true);
+    std::fs::write(&other, "2").unwrap();
+    let merge = scene.merge("s/cache-it");
+    assert_eq!(
+        (merge["may_merge"].as_bool(), &merge["reason"]["evidence"]),
+        (Some(false), &json!(["else"])),
+        "{merge}"
+    );
 }
 
 #[test]

@@ -3,10 +3,11 @@
 //! What must not be lost is kept in a repository of its own (a rename of the fork's), and the answer names it and the
 //! commits in it. That it ends is journaled first, so that a crash on the way is finished by the next start.
 
-use super::{by_hand, forget, isolation, keep, place};
+use super::{by_hand, forget, isolation, keep, place, to_the_end};
 use crate::daemon::handle::Need;
 use crate::daemon::{Daemon, clock};
-use crate::fork::{KeptWork, Work};
+use crate::fork::keep::KeptWork;
+use crate::fork::work::Work;
 use crate::protocol::fork::Fork;
 use crate::protocol::fork::answer::{Kept, Moved};
 use crate::protocol::fork::record::{Mode, Stage};
@@ -14,14 +15,20 @@ use crate::protocol::path::WirePath;
 use crate::protocol::refusal::Refusal;
 use crate::session::{SessionId, Side};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Ends a fork, and says where what is nowhere else is kept. Without `force` one with such work is refused.
 pub(in crate::daemon) async fn end(
-    daemon: &Daemon,
+    daemon: &Arc<Daemon>,
     fork: Fork,
     force: bool,
 ) -> Result<Option<Kept>, Refusal> {
+    let own = Arc::clone(daemon);
+    to_the_end(tokio::spawn(async move { end_one(&own, fork, force).await })).await
+}
+
+async fn end_one(daemon: &Daemon, fork: Fork, force: bool) -> Result<Option<Kept>, Refusal> {
     let _turn = daemon.forks.turn.lock().await;
     let _objects = daemon.forks.objects.lock().await;
     let fork = super::find(daemon, &fork.fork).await?;
@@ -105,15 +112,11 @@ pub(in crate::daemon) async fn moved(daemon: &Daemon, fork: &Fork) -> Result<Mov
     Ok(moved.await??)
 }
 
-/// What differs from the commit of the branch and from what the fork began with: what an agent did and did not commit.
+/// What an agent did in a fork and did not commit.
 pub(in crate::daemon) fn uncommitted(fork: &Fork, work: &Work, moved: &Moved) -> Vec<WirePath> {
-    let changed = moved.changed.as_ref();
     match fork.mode {
-        Mode::Copy => changed.cloned().unwrap_or_default(),
-        Mode::Git => {
-            let own = |path: &WirePath| changed.is_none_or(|changed| changed.contains(path));
-            work.dirty.iter().map(|path| WirePath(path.clone())).filter(own).collect()
-        }
+        Mode::Copy => moved.changed.clone().unwrap_or_default(),
+        Mode::Git => work.dirty.iter().map(|path| WirePath(path.clone())).collect(),
     }
 }
 
@@ -122,6 +125,9 @@ fn unsaved(fork: &Fork, work: &Work, moved: &Moved) -> Option<String> {
     let uncommitted = uncommitted(fork, work, moved);
     if fork.mode == Mode::Copy && moved.changed.is_none() {
         return Some("what changed in it cannot be told".to_owned());
+    }
+    if fork.mode == Mode::Copy && fork.workspace.0.join(".git").symlink_metadata().is_ok() {
+        return Some("it is a copy with a repository in it, whose commits are not looked at".to_owned());
     }
     if let Some(first) = uncommitted.first() {
         let (more, first) = (uncommitted.len() - 1, first.0.display());

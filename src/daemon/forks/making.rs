@@ -3,7 +3,8 @@
 //! The world that they start from is registered first, so that whatever moves while they are copied has moved since. What
 //! is about to be made is journaled before there is anything of it.
 
-use super::{by_hand, forget, isolation, keep, place};
+use super::isolation::Before;
+use super::{by_hand, forget, guard, keep, place, to_the_end};
 use crate::daemon::engine::forking::{HEAD, TREE};
 use crate::daemon::handle::{Need, Sight};
 use crate::daemon::request::{blind, no_session, tell_own, told_again};
@@ -44,8 +45,13 @@ struct Ground {
     taken: BTreeSet<String>,
 }
 
-/// Makes a fork for each hypothesis.
-pub(in crate::daemon) async fn make(daemon: &Daemon, ask: Create) -> Result<Vec<Fork>, Refusal> {
+/// Makes a fork for each hypothesis, also when whoever asked goes away meanwhile.
+pub(in crate::daemon) async fn make(daemon: &Arc<Daemon>, ask: Create) -> Result<Vec<Fork>, Refusal> {
+    let own = Arc::clone(daemon);
+    to_the_end(tokio::spawn(async move { make_all(&own, ask).await })).await
+}
+
+async fn make_all(daemon: &Daemon, ask: Create) -> Result<Vec<Fork>, Refusal> {
     daemon.forks.mended().await;
     let _turn = daemon.forks.turn.lock().await;
     let session = convert::session(&ask.session)?;
@@ -167,7 +173,7 @@ fn refuse_nested(ground: &Ground, folder: &Path) -> Result<(), Refusal> {
 /// Registers the world that forks start from: what their session rests on, the whole tree, and HEAD.
 async fn tell_base(daemon: &Daemon, no: u64, ground: &Ground, parent: &Parent) -> Result<(), Refusal> {
     let full = in_full(ground.told.clone(), &ground.root, "base/");
-    let tree = Source::Tree { path: parent.tree.clone(), filter: Filter::default() };
+    let tree = whole(&parent.tree, parent.mode);
     let head = Source::GitHead { path: parent.tree.clone(), policy: HeadPolicy::Strict };
     let mut results = full.results;
     results.push(belief(TREE, tree, Seen::Unsaid));
@@ -203,6 +209,14 @@ async fn refute(daemon: &Daemon, name: &SessionId, ids: Vec<String>) -> Result<(
         Ok::<_, Refusal>(())
     });
     refuted.await?
+}
+
+/// All that is anybody's work in a tree: what git ignores is none, and where there is no git all is.
+fn whole(tree: &Path, mode: Mode) -> Source {
+    Source::Tree {
+        path: tree.to_owned(),
+        filter: Filter { gitignore: mode == Mode::Git, ..Filter::default() },
+    }
 }
 
 fn belief(id: &str, source: Source, seen: Seen) -> Belief {
@@ -243,6 +257,7 @@ fn intended(
         independent: parent.mode == Mode::Copy,
         left_out: Vec::new(),
         copy: copy.to_vec(),
+        differs: Vec::new(),
         missing: Vec::new(),
         shared_by_symlink: Vec::new(),
         isolation: Isolation::default(),
@@ -263,17 +278,15 @@ async fn fill(
     let load =
         by_hand(daemon, "a survey of what is forked", move |hands| hands.survey(&forked, &copy)).await?;
     let made = copies(daemon, intended, parent, load).await?;
-    for fork in &made {
-        tell_fork(daemon, fork, ground, parent).await?;
+    let mut told = Vec::with_capacity(made.len());
+    for fork in made {
+        let differs = tell_fork(daemon, &fork, ground, parent).await?;
+        told.push(Fork { differs, ..fork });
     }
-    let watch = isolation(daemon).await?;
-    for fork in &made {
-        watch
-            .guard(fork, std::slice::from_ref(&parent.tree))
-            .await
-            .map_err(|error| Refusal::application("fork_unwatched", format!("{}: {error}", fork.fork)))?;
+    for fork in &told {
+        guard(daemon, fork, Before::New).await?;
     }
-    let ready: Vec<Fork> = made.into_iter().map(|fork| Fork { stage: Stage::Ready, ..fork }).collect();
+    let ready: Vec<Fork> = told.into_iter().map(|fork| Fork { stage: Stage::Ready, ..fork }).collect();
     keep(daemon, ready.clone()).await?;
     let told = ready.clone();
     let said = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
@@ -355,8 +368,10 @@ fn say_progress(
 fn finished(fork: &Fork, made: Made, load: &Load) -> Fork {
     let wire = |paths: &[PathBuf]| paths.iter().map(|path| path.as_path().into()).collect::<Vec<WirePath>>();
     Fork {
-        root: made.root.as_path().into(),
+        // Without a slash at its end.
+        root: WirePath(made.root.components().collect()),
         base: made.base,
+        independent: made.independent,
         left_out: made.left_out,
         missing: wire(&load.missing),
         shared_by_symlink: wire(&made.shared_by_symlink),
@@ -365,7 +380,13 @@ fn finished(fork: &Fork, made: Made, load: &Load) -> Fork {
 }
 
 /// Registers what a fork's agent believes when it begins, and its tree as it is then.
-async fn tell_fork(daemon: &Daemon, fork: &Fork, ground: &Ground, parent: &Parent) -> Result<(), Refusal> {
+/// Says what of it does not match that tree.
+async fn tell_fork(
+    daemon: &Daemon,
+    fork: &Fork,
+    ground: &Ground,
+    parent: &Parent,
+) -> Result<Vec<String>, Refusal> {
     let name = SessionId::new(&fork.fork).expect("because slugs are short and plain");
     // The root may be spelled through a symlink, and what is told below it too.
     let spelled = ground.root.ancestors().nth(parent.within.components().count()).map(Path::to_owned);
@@ -388,16 +409,17 @@ async fn tell_fork(daemon: &Daemon, fork: &Fork, ground: &Ground, parent: &Paren
         scratchpad_bytes: Some(0),
         ..told
     };
-    tell_own(daemon, own).await?;
+    let differs = tell_own(daemon, own).await?;
     refute(daemon, &name, ground.refuted.clone()).await?;
-    let tree = Source::Tree { path: fork.workspace.0.clone(), filter: Filter::default() };
+    let tree = whole(&fork.workspace.0, fork.mode);
     let work = Update {
         user: ground.told.user.clone(),
         root: Some(fork.workspace.0.clone()),
         results: vec![belief(TREE, tree, Seen::Unsaid)],
         ..Update::of(SessionId::of_fork(fork.no, Side::Work))
     };
-    tell_own(daemon, work).await
+    tell_own(daemon, work).await?;
+    Ok(differs)
 }
 
 /// Leaves nothing of forks that could not be made whole.

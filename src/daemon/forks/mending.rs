@@ -1,6 +1,7 @@
 //! What nobody asks for: mending what the last daemon left half done, watching what it left, and making forks independent.
 
-use super::{by_hand, ending, isolation, on_disk};
+use super::isolation::Before;
+use super::{by_hand, ending, guard, isolation, on_disk};
 use crate::daemon::Daemon;
 use crate::daemon::handle::Need;
 use crate::protocol::fork::Fork;
@@ -51,14 +52,8 @@ async fn mend(daemon: &Daemon) -> Result<(), Refusal> {
         tell(daemon, "finished", fork).await?;
     }
     drop_strays(daemon).await?;
-    let ready: Vec<&Fork> = forks.iter().filter(|fork| fork.stage == Stage::Ready).collect();
-    if ready.is_empty() {
-        return Ok(());
-    }
-    let watch = isolation(daemon).await?;
-    for fork in ready {
-        let guarded = watch.guard(fork, std::slice::from_ref(&fork.parent.tree.0)).await;
-        guarded.map_err(|error| Refusal::application("fork_unwatched", format!("{}: {error}", fork.fork)))?;
+    for fork in forks.iter().filter(|fork| fork.stage == Stage::Ready) {
+        guard(daemon, fork, Before::Watched).await?;
     }
     Ok(())
 }
@@ -100,7 +95,7 @@ async fn free(daemon: &Daemon) -> Result<(), Refusal> {
         // Nobody ends it meanwhile; others may be made and ended, for this may take long.
         let _objects = daemon.forks.objects.lock().await;
         let Ok(fork) = super::find(daemon, &fork.fork).await else { continue };
-        let _excused = isolation(daemon).await?.excuse(fork.no);
+        let _excused = isolation(daemon).await?.excuse(fork.no, &fork.workspace.0.join(".git/objects")).await;
         let workspace = fork.workspace.0.clone();
         by_hand(daemon, "the making of a fork independent", move |hands| hands.make_independent(&workspace))
             .await?;

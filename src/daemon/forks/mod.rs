@@ -3,17 +3,23 @@
 //! Promise: a fork is made whole or not at all, and ends with nothing lost. What is about to be done is journaled before it
 //! is done; what a crash cut short is undone or finished by the next start, which says so.
 
+mod accounts;
+#[cfg(test)]
+mod accounts_tests;
+pub(in crate::daemon) mod ending;
 mod isolation;
+#[cfg(test)]
+mod isolation_tests;
+mod ledger;
 mod making;
 mod mending;
-pub(in crate::daemon) mod ending;
 
 pub(in crate::daemon) use ending::end;
 pub(in crate::daemon) use making::make;
 pub(in crate::daemon) use mending::tend;
 
 use super::Daemon;
-use super::blocking::blocking;
+use super::blocking::{Undone, blocking};
 use super::handle::{EngineHandle, Need};
 use super::synced::synced;
 use crate::config::Config;
@@ -26,12 +32,12 @@ use crate::protocol::path::WirePath;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::time;
 use crate::world::dart::Died;
-use isolation::{Finding, Isolation};
-use std::collections::{HashMap, HashSet};
+use isolation::{Before, Finding, Isolation};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OnceCell, watch};
+use tokio::task::JoinHandle;
 
 /// Forks, apart from their records, which the engine keeps.
 pub(super) struct Forks {
@@ -48,8 +54,6 @@ pub(super) struct Forks {
     mended: watch::Sender<bool>,
     /// Something is to be done that nobody waits for.
     pub(super) work: Notify,
-    /// What was doubtful in a fork when a command began in it, by the command's number.
-    begun: Mutex<HashMap<u64, HashSet<String>>>,
 }
 
 impl Forks {
@@ -68,7 +72,6 @@ impl Forks {
             died,
             mended: watch::Sender::new(false),
             work: Notify::new(),
-            begun: Mutex::default(),
         }
     }
 
@@ -77,28 +80,25 @@ impl Forks {
         self.isolation.initialized() || !*self.mended.borrow()
     }
 
+    /// Notes until when all was watched, for the next daemon.
+    pub(super) async fn stop(&self) {
+        if let Some(isolation) = self.isolation.get() {
+            isolation.stop().await;
+        }
+    }
+
     /// Done when what the last daemon left half done is mended.
     async fn mended(&self) {
         // The sender lives as long as this does.
         drop(self.mended.subscribe().wait_for(|mended| *mended).await);
-    }
-
-    /// Notes what is doubtful when a command begins.
-    pub(super) fn note_begun(&self, exec: u64, doubtful: HashSet<String>) {
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner).insert(exec, doubtful);
-    }
-
-    /// What was doubtful when a command began, once.
-    pub(super) fn take_begun(&self, exec: u64) -> Option<HashSet<String>> {
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner).remove(&exec)
     }
 }
 
 /// The isolation watch; it is begun with the first fork, so that who has none pays for none.
 pub(super) async fn isolation(daemon: &Daemon) -> Result<&Isolation, Refusal> {
     let start = || async {
-        let (isolation, mut findings) =
-            Isolation::start(&daemon.forks.folder, &daemon.forks.died).map_err(|error| {
+        let (isolation, mut findings) = Isolation::start(&daemon.folders.fork_cookies(), &daemon.forks.died)
+            .map_err(|error| {
                 Refusal::application("fork_unwatched", format!("forks cannot be watched: {error}"))
             })?;
         let engine = daemon.engine.clone();
@@ -169,6 +169,12 @@ pub(super) async fn all(daemon: &Daemon) -> Result<Vec<Fork>, Refusal> {
     Ok(forks.await??)
 }
 
+/// Watches a fork.
+async fn guard(daemon: &Daemon, fork: &Fork, before: Before) -> Result<(), Refusal> {
+    let watched = isolation(daemon).await?.guard(fork, before).await;
+    watched.map_err(|error| Refusal::application("fork_unwatched", format!("{}: {error}", fork.fork)))
+}
+
 /// Where a fork is.
 pub(super) fn place(fork: &Fork) -> Place {
     Place {
@@ -221,4 +227,11 @@ pub(super) async fn by_hand<T: Send + 'static>(
 pub(super) fn violation(kind: &str, path: PathBuf, other: Option<PathBuf>) -> Violation {
     let (path, other) = (WirePath(path), other.map(WirePath));
     Violation { kind: kind.to_owned(), path, other, at: time::to_text(super::clock::now()) }
+}
+
+/// What must not stop half way, whoever stops waiting for it.
+async fn to_the_end<T>(work: JoinHandle<Result<T, Refusal>>) -> Result<T, Refusal> {
+    work.await.unwrap_or_else(|error| {
+        Err(Refusal::application("fork_failed", Undone::of("the making or ending of a fork", &error)))
+    })
 }

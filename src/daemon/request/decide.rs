@@ -20,12 +20,13 @@ use crate::protocol::report::{Circumstances, report};
 use crate::protocol::request::Decide;
 use crate::session::SessionId;
 use crate::store::decision_log::Receipt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Rows above which only those that are not fresh are listed.
 pub(super) const ROWS_MAX: u32 = 1_000;
 
-pub(super) async fn decide(daemon: &Daemon, ask: Decide, began: Instant) -> Answer {
+pub(super) async fn decide(daemon: &Arc<Daemon>, ask: Decide, began: Instant) -> Answer {
     let listed = match ask.rows.as_deref() {
         None | Some("all") => Listed::AllUpTo(ROWS_MAX),
         Some("stale") => Listed::Doubtful,
@@ -73,7 +74,7 @@ pub(super) async fn decide(daemon: &Daemon, ask: Decide, began: Instant) -> Answ
 
 /// Gives the branches of a fork the names that they have or will have, and makes them if that was asked for.
 async fn branch_out(
-    daemon: &Daemon,
+    daemon: &Arc<Daemon>,
     view: &View,
     decision: &mut Decision,
     provision: bool,

@@ -61,7 +61,7 @@ pub(super) async fn answer(daemon: Arc<Daemon>, line: Vec<u8>, connection: u64) 
     reply(&daemon, request, began).instrument(span).await
 }
 
-async fn reply(daemon: &Daemon, request: Request, began: Instant) -> Reply {
+async fn reply(daemon: &Arc<Daemon>, request: Request, began: Instant) -> Reply {
     let mut wanted = None;
     let answer = match request.verb {
         Ok(verb) => {
@@ -81,7 +81,7 @@ async fn reply(daemon: &Daemon, request: Request, began: Instant) -> Reply {
     Reply { line, wanted }
 }
 
-async fn dispatch(daemon: &Daemon, verb: Verb, began: Instant, wanted: &mut Option<Wanted>) -> Answer {
+async fn dispatch(daemon: &Arc<Daemon>, verb: Verb, began: Instant, wanted: &mut Option<Wanted>) -> Answer {
     match verb {
         Verb::Hello => hello::hello(daemon).await,
         Verb::Register(context) => register::register(daemon, *context).await,

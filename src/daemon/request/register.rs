@@ -65,22 +65,26 @@ async fn heed_crossing(daemon: &Daemon, update: &Update) -> Result<(), Refusal> 
     heed_sources(daemon, &update.session, "foreign_source", update.root.as_deref(), paths).await
 }
 
-/// Takes in what the daemon tells itself, and is done when all of it has been looked at and is on disk. What could not be
-/// looked at in time is told as an error, for it would say nothing.
-pub(in crate::daemon) async fn tell_own(daemon: &Daemon, update: Update) -> Result<(), Refusal> {
+/// Takes in what the daemon tells itself, and is done when all of it has been looked at and is on disk; says which rows are
+/// not fresh. What could not be looked at in time is told as an error, for it would say nothing.
+pub(in crate::daemon) async fn tell_own(daemon: &Daemon, update: Update) -> Result<Vec<String>, Refusal> {
     let name = update.session.clone();
     tell(daemon, update).await?;
     let missed = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
         let Some(session) = engine.index.session(&name) else { return Err(no_session(&name)) };
         let rows = engine.index.rows(session)?;
         let looks = |row: &&Row| row.role == Role::Result && row.source_id.is_some();
-        Ok(rows.iter().filter(looks).any(|row| row.baseline == Baseline::Missed && row.inputs.is_empty()))
+        let missed = |row: &Row| row.baseline == Baseline::Missed && row.inputs.is_empty();
+        let lines = engine.index.lines_of(session, &rows)?;
+        let doubtful = lines.into_iter().filter(|line| line.role != Role::Input && line.is_doubtful());
+        Ok((rows.iter().filter(looks).any(missed), doubtful.map(|line| line.id).collect()))
     });
-    if missed.await?? {
+    let (missed, doubtful) = missed.await??;
+    if missed {
         let why = "what it rests on could not be looked at in time (context.register_deadline_ms); ask again";
         return Err(Refusal::application("fork_unsettled", why));
     }
-    Ok(())
+    Ok(doubtful)
 }
 
 async fn tell(daemon: &Daemon, update: Update) -> Answer {

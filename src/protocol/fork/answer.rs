@@ -46,6 +46,10 @@ pub struct Told {
     pub made_at: String,
     /// Whether it needs nothing of the parent's repository any more.
     pub independent: bool,
+    /// Whether its tree was what the session had seen when it began.
+    pub workspace_matches: bool,
+    /// What of the session's rows it did not match.
+    pub differs: Vec<String>,
     /// What of the parent's tree is not in it.
     pub left_out: Vec<LeftOut>,
     /// What was asked to be copied and is not there, by name.
@@ -76,6 +80,8 @@ impl From<Fork> for Told {
             parent: fork.parent.tree,
             parent_branch: fork.parent.branch,
             independent: fork.independent,
+            workspace_matches: fork.differs.is_empty(),
+            differs: fork.differs,
             left_out: fork.left_out,
             missing: fork.missing,
             shared_by_symlink: fork.shared_by_symlink,

@@ -3,9 +3,8 @@
 use super::super::{Answer, Daemon};
 use super::is_ready;
 use crate::daemon::blocking::blocking;
-use crate::daemon::forks::{self, isolation, place, violated, violation};
-use crate::fork::Place;
-use crate::fork::access::{Verdict, judge};
+use crate::daemon::forks::{self, isolation, violated, violation};
+use crate::fork::access::{Apart, Place, Verdict, judge};
 use crate::protocol::answer::to_json;
 use crate::protocol::fork::Fork;
 use crate::protocol::fork::answer;
@@ -14,6 +13,7 @@ use crate::protocol::fork::record::Isolated;
 use crate::protocol::refusal::Refusal;
 use crate::session::SessionId;
 use crate::session::source::absolute;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,7 +24,12 @@ pub(super) async fn access(daemon: &Daemon, ask: Access) -> Answer {
     let watch = isolation(daemon).await?;
     match (verdict.allow, ask.mode) {
         (true, AccessMode::Write) => {
-            watch.allow(fork.no, &path, Duration::from_secs(daemon.config().fork.access_s)).await;
+            let valid = Duration::from_secs(daemon.config().fork.access_s);
+            watch.allow(fork.no, &verdict.path, valid).await;
+            // What is written over a symlink takes the place of the symlink.
+            if verdict.entry != verdict.path {
+                watch.allow(fork.no, &verdict.entry, valid).await;
+            }
         }
         (true, AccessMode::Read | AccessMode::List) => watch.settled().await,
         (false, _) => {
@@ -34,7 +39,7 @@ pub(super) async fn access(daemon: &Daemon, ask: Access) -> Answer {
     }
     let isolation_broken = broken(&forks::find(daemon, &fork.fork).await?);
     let access = if verdict.allow { "allow" } else { "deny" };
-    Ok(to_json(&answer::Access { access, reason: verdict.reason, isolation_broken }))
+    Ok(to_json(&answer::Access { access, reason: verdict.why, isolation_broken }))
 }
 
 pub(super) fn broken(fork: &Fork) -> bool {
@@ -43,11 +48,20 @@ pub(super) fn broken(fork: &Fork) -> bool {
 
 async fn judged(daemon: &Daemon, fork: &Fork, path: PathBuf, mode: AccessMode) -> Result<Verdict, Refusal> {
     let forks = forks::all(daemon).await?;
+    let place = |fork: &Fork| Place {
+        fork: fork.fork.clone(),
+        workspace: fork.workspace.0.clone(),
+        scratchpad: fork.scratchpad.0.clone(),
+    };
     let others: Vec<Place> = forks.iter().filter(|other| other.no != fork.no).map(place).collect();
-    let parents: Vec<PathBuf> = forks.iter().map(|fork| fork.parent.tree.0.clone()).collect();
-    let (own, folder) = (place(fork), daemon.forks.folder.clone());
-    let judged =
-        blocking("a look at a path", move || judge(&path, mode, &own, &others, &parents, &folder)).await;
+    let parents: BTreeSet<PathBuf> = forks.iter().map(|fork| fork.parent.tree.0.clone()).collect();
+    let parents: Vec<PathBuf> = parents.into_iter().collect();
+    let (own, forks_folder) = (place(fork), daemon.forks.folder.clone());
+    let look = move || {
+        let apart = Apart { own: &own, forks: &others, parents: &parents, forks_folder: &forks_folder };
+        judge(&path, mode, &apart)
+    };
+    let judged = blocking("a look at a path", look).await;
     judged.map_err(|undone| Refusal::application("fork_failed", undone))
 }
 

@@ -5,15 +5,20 @@ use super::super::decide::{Beside, ROWS_MAX, say};
 use super::super::{Answer, Daemon, blind, no_session};
 use super::access::broken;
 use crate::daemon::forks::ending::{uncommitted, work};
-use crate::daemon::forks::{self, isolation};
+use crate::daemon::forks::{self, by_hand, isolation};
 use crate::daemon::handle::{Need, Sight};
 use crate::decision;
+use crate::index::freshness::{Cause, Freshness};
 use crate::index::view::{Line, Listed, View};
 use crate::protocol::fork::ask::Merge;
+use crate::protocol::fork::record::Isolated;
 use crate::protocol::fork::{Fork, answer::Moved};
+use crate::protocol::path::WirePath;
 use crate::protocol::refusal::Refusal;
+use crate::session::source::{Source, absolute, normal};
 use crate::session::{SessionId, Side};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::time::Instant;
 
 pub(super) async fn merge(daemon: &Daemon, ask: Merge) -> Answer {
@@ -22,6 +27,10 @@ pub(super) async fn merge(daemon: &Daemon, ask: Merge) -> Answer {
     isolation(daemon).await?.settled().await;
     // As it stands in the workspace before it is judged: what is committed later is not what was judged.
     let work = work(daemon, &fork).await?;
+    let root = fork.parent.root.0.clone();
+    let dirty = by_hand(daemon, "a look at the parent's tree", move |hands| Ok(hands.parent_dirty(&root)));
+    // A parent that is gone, or is no repository any more, is told by what rests on it.
+    let dirty = dirty.await?.ok().map(|dirty| dirty.into_iter().map(WirePath).collect::<Vec<_>>());
     let (view, moved, fork) = seen(daemon, &fork, ask.deadline_ms).await?;
     let name = SessionId::new(&fork.fork).expect("because slugs are short and plain");
     let decision = decision::merge(&view).map_err(|_| no_session(&name))?;
@@ -37,7 +46,7 @@ pub(super) async fn merge(daemon: &Daemon, ask: Merge) -> Answer {
         "commits": work.commits, "tip": work.tip, "merged": work.merged, "uncommitted": open,
         "isolation_broken": broken(&fork), "isolation": fork.isolation,
         "parent": fork.parent.tree, "parent_branch": fork.parent.branch,
-        "parent_head": parent_head(&fork, &moved), "base": fork.base,
+        "parent_dirty": dirty, "parent_head": parent_head(&fork, &moved), "base": fork.base,
         "workspace": fork.workspace, "branch": fork.branch, "receipt": report["receipt"],
     });
     let moved = serde_json::to_value(&moved).expect("because it is made of strings and paths");
@@ -82,10 +91,32 @@ async fn seen(
         view.counts.stale += parent.counts.stale - doubtful(&measures, stale);
         view.counts.unknown += parent.counts.unknown - doubtful(&measures, unknown);
         view.counts.fresh = view.counts.rows - view.counts.stale - view.counts.unknown;
-        view.lines.extend(lines);
         let fork = engine.forks()?.into_iter().find(|fork| fork.no == no).ok_or_else(|| no_session(&own))?;
+        let root = view.head.root.clone();
+        view.lines
+            .iter_mut()
+            .filter(|line| is_own_work(&fork, &root, line))
+            .for_each(|line| line.critical = false);
+        view.lines.extend(lines);
         let moved = engine.moved(&fork, sight)?;
         Ok((view, moved, fork))
     });
     seen.await?
+}
+
+/// Whether a row is stale for nothing but what the fork itself did: it stands in the workspace, where nobody else wrote. Its
+/// agent must read it again, and it is no reason to keep the fork from home: it is what goes home.
+fn is_own_work(fork: &Fork, root: &Path, line: &Line) -> bool {
+    let by_work = match line.freshness {
+        Freshness::Stale(cause) => !matches!(cause, Cause::BornStale | Cause::Refuted | Cause::Volatile),
+        Freshness::Fresh | Freshness::Unknown(_) => false,
+    };
+    by_work && fork.isolation.state == Isolated::Intact && is_within(fork, root, &line.source)
+}
+
+fn is_within(fork: &Fork, root: &Path, source: &Source) -> bool {
+    if let Source::Command { inputs, .. } = source {
+        return inputs.iter().all(|input| is_within(fork, root, input));
+    }
+    source.path().is_some_and(|path| normal(&absolute(root, path)).starts_with(&fork.workspace.0))
 }

@@ -17,11 +17,12 @@ use crate::protocol::refusal::Refusal;
 use crate::session::SessionId;
 use crate::session::Side;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Instant;
 
 pub(super) use access::heed_sources;
 
-pub(super) async fn fork(daemon: &Daemon, ask: Ask) -> Answer {
+pub(super) async fn fork(daemon: &Arc<Daemon>, ask: Ask) -> Answer {
     match ask {
         Ask::Create(ask) => create(daemon, ask).await,
         Ask::List(ask) => list(daemon, ask).await,
@@ -34,7 +35,7 @@ pub(super) async fn fork(daemon: &Daemon, ask: Ask) -> Answer {
     }
 }
 
-async fn create(daemon: &Daemon, ask: Create) -> Answer {
+async fn create(daemon: &Arc<Daemon>, ask: Create) -> Answer {
     Ok(to_json(&created(forks::make(daemon, ask).await?)))
 }
 
@@ -86,7 +87,7 @@ async fn statuses(daemon: &Daemon, forks: Vec<Fork>) -> Result<Vec<Status>, Refu
     told.await?
 }
 
-async fn discard(daemon: &Daemon, ask: Discard) -> Answer {
+async fn discard(daemon: &Arc<Daemon>, ask: Discard) -> Answer {
     let fork = forks::find(daemon, &ask.fork).await?;
     let id = fork.fork.clone();
     let kept = forks::end(daemon, fork, ask.force).await?;
@@ -94,7 +95,7 @@ async fn discard(daemon: &Daemon, ask: Discard) -> Answer {
 }
 
 /// The same hypothesis again, from where the session stands now. What the fork did is kept as when it is discarded.
-async fn reprovision(daemon: &Daemon, ask: Discard) -> Answer {
+async fn reprovision(daemon: &Arc<Daemon>, ask: Discard) -> Answer {
     let fork = forks::find(daemon, &ask.fork).await?;
     let again = Create {
         session: fork.session.clone(),
