@@ -103,7 +103,7 @@ fn wait(command: &mut Command, mut signals: Signals, program: &OsString) -> Resu
                 let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) else { continue };
                 if !(by_terminal && matches!(signal, Signal::INT | Signal::QUIT)) {
                     // One that is gone meanwhile needs no signal.
-                    drop(kill_process(pid, signal));
+                    let _ = kill_process(pid, signal);
                 }
             }
         });

@@ -7,3 +7,4 @@ mod exec;
 mod merge;
 mod refused;
 mod stub;
+mod whole;
