@@ -9,6 +9,8 @@ mod accounts_tests;
 pub(in crate::daemon) mod ending;
 mod isolation;
 #[cfg(test)]
+mod isolation_soak;
+#[cfg(test)]
 mod isolation_tests;
 mod ledger;
 mod making;
@@ -20,6 +22,7 @@ pub(in crate::daemon) use mending::tend;
 
 use super::Daemon;
 use super::blocking::{Undone, blocking};
+use super::engine::Engine;
 use super::handle::{EngineHandle, Need};
 use super::synced::synced;
 use crate::config::Config;
@@ -34,7 +37,7 @@ use crate::protocol::time;
 use crate::world::dart::Died;
 use isolation::{Before, Finding, Isolation};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OnceCell, watch};
 use tokio::task::JoinHandle;
@@ -49,6 +52,7 @@ pub(super) struct Forks {
     /// Held while objects of a fork's parent are copied into it, and while a fork ends.
     objects: tokio::sync::Mutex<()>,
     isolation: OnceCell<Isolation>,
+    pub(super) findings: Findings,
     died: Died,
     /// Whether what the last daemon left half done is mended.
     mended: watch::Sender<bool>,
@@ -69,6 +73,7 @@ impl Forks {
             turn: tokio::sync::Mutex::default(),
             objects: tokio::sync::Mutex::default(),
             isolation: OnceCell::new(),
+            findings: Findings::default(),
             died,
             mended: watch::Sender::new(false),
             work: Notify::new(),
@@ -97,27 +102,46 @@ impl Forks {
 /// The isolation watch; it is begun with the first fork, so that who has none pays for none.
 pub(super) async fn isolation(daemon: &Daemon) -> Result<&Isolation, Refusal> {
     let start = || async {
-        let (isolation, mut findings) = Isolation::start(&daemon.folders.fork_cookies(), &daemon.forks.died)
-            .map_err(|error| {
-                Refusal::application("fork_unwatched", format!("forks cannot be watched: {error}"))
-            })?;
-        let engine = daemon.engine.clone();
-        // Until the watch ends, with the daemon.
-        tokio::spawn(async move {
-            while let Some(finding) = findings.recv().await {
-                heed(&engine, finding).await;
-            }
+        let (findings, engine) = (daemon.forks.findings.clone(), daemon.engine.clone());
+        let told = Box::new(move |finding| {
+            findings.lock().push(finding);
+            let findings = findings.clone();
+            // Kept soon, and before anybody is told of a fork.
+            engine.post(move |engine| drop(findings.keep(engine)));
         });
-        Ok::<_, Refusal>(isolation)
+        Isolation::start(&daemon.folders.fork_cookies(), &daemon.forks.died, told).map_err(|error| {
+            Refusal::application("fork_unwatched", format!("forks cannot be watched: {error}"))
+        })
     };
     daemon.forks.isolation.get_or_try_init(start).await
 }
 
-/// Keeps what was seen of a fork, says so in the log, and tells who wants to know.
-async fn heed(engine: &EngineHandle, finding: Finding) {
-    let Finding { no, state, violation } = finding;
-    if let Err(refusal) = violated(engine, no, state, violation).await {
-        tracing::error!(why = %refusal, fork = no, "what was seen of a fork could not be kept");
+/// What was seen of forks and is not kept yet. What a store that failed did not take waits for the next.
+#[derive(Clone, Default)]
+pub(super) struct Findings(Arc<Mutex<Vec<Finding>>>);
+
+impl Findings {
+    fn lock(&self) -> MutexGuard<'_, Vec<Finding>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what was seen, says so in the log, and tells who wants to know.
+    fn keep(&self, engine: &mut Engine) -> Result<(), Refusal> {
+        let mut waiting = self.lock();
+        while let Some(Finding { no, state, violation }) = waiting.first().cloned() {
+            if let Err(refusal) = note(engine, no, state, violation) {
+                tracing::error!(why = %refusal, fork = no, "what was seen of a fork could not be kept yet");
+                return Err(refusal);
+            }
+            waiting.remove(0);
+        }
+        Ok(())
+    }
+
+    /// Every fork, with all that was seen of it.
+    pub(super) fn forks(&self, engine: &mut Engine) -> Result<Vec<Fork>, Refusal> {
+        self.keep(engine)?;
+        Ok(engine.forks()?)
     }
 }
 
@@ -128,31 +152,32 @@ pub(super) async fn violated(
     state: Isolated,
     violation: Violation,
 ) -> Result<(), Refusal> {
-    let kept = engine.when(Need::Nothing, Instant::now(), move |engine, _| {
-        let Some(mut fork) = engine.forks()?.into_iter().find(|fork| fork.no == no) else {
-            return Ok::<_, Refusal>(());
-        };
-        let path = violation.path.0.to_string_lossy().into_owned();
-        let (kind, known) = (violation.kind.clone(), fork.isolation.clone());
-        fork.isolation.note(state, violation);
-        engine.keep_fork(&fork)?;
-        if known.state != fork.isolation.state || known.seen.len() != fork.isolation.seen.len() {
-            let event = if state == Isolated::Broken { "isolation_broken" } else { "isolation_unknown" };
-            let more = [("fork", fork.fork.as_str()), ("kind", kind.as_str()), ("path", path.as_str())];
-            tracing::warn!(fork = fork.fork, kind, path, event, "a fork is not isolated");
-            engine.tell_fork(event, &fork.session, &more);
-        }
-        Ok(())
-    });
+    let kept =
+        engine.when(Need::Nothing, Instant::now(), move |engine, _| note(engine, no, state, violation));
     kept.await?
+}
+
+fn note(engine: &mut Engine, no: u64, state: Isolated, violation: Violation) -> Result<(), Refusal> {
+    let Some(mut fork) = engine.forks()?.into_iter().find(|fork| fork.no == no) else { return Ok(()) };
+    let path = violation.path.0.to_string_lossy().into_owned();
+    let (kind, known) = (violation.kind.clone(), fork.isolation.clone());
+    fork.isolation.note(state, violation);
+    engine.keep_fork(&fork)?;
+    if known.state != fork.isolation.state || known.seen.len() != fork.isolation.seen.len() {
+        let event = if state == Isolated::Broken { "isolation_broken" } else { "isolation_unknown" };
+        let more = [("fork", fork.fork.as_str()), ("kind", kind.as_str()), ("path", path.as_str())];
+        tracing::warn!(fork = fork.fork, kind, path, event, "a fork is not isolated");
+        engine.tell_fork(event, &fork.session, &more);
+    }
+    Ok(())
 }
 
 /// The fork of this id, or of this branch.
 pub(super) async fn find(daemon: &Daemon, named: &str) -> Result<Fork, Refusal> {
     daemon.forks.mended().await;
-    let id = id_of(named).to_owned();
+    let (id, findings) = (id_of(named).to_owned(), daemon.forks.findings.clone());
     let found = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
-        let found = engine.index.fork(&id)?.and_then(|bytes| Fork::from_bytes(&bytes).ok());
+        let found = findings.forks(engine)?.into_iter().find(|fork| fork.fork == id);
         found.filter(|fork| fork.stage == Stage::Ready).ok_or_else(|| no_such_fork(&id))
     });
     found.await?
@@ -165,8 +190,8 @@ fn no_such_fork(id: &str) -> Refusal {
 /// Every fork.
 pub(super) async fn all(daemon: &Daemon) -> Result<Vec<Fork>, Refusal> {
     daemon.forks.mended().await;
-    let forks = daemon.engine.when(Need::Nothing, Instant::now(), |engine, _| engine.forks());
-    Ok(forks.await??)
+    let findings = daemon.forks.findings.clone();
+    daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| findings.forks(engine)).await?
 }
 
 /// Watches a fork.

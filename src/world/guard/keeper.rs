@@ -30,6 +30,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Ends of moves whose other end is still to come.
 const MOVES_MAX: usize = 1_024;
 
+/// How often in a row everything is armed anew because something was exchanged meanwhile; then what is next is heard first.
+const ASTRAY_MAX: usize = 10;
+
 /// How much the clock may run otherwise than time does before it counts as set.
 const CLOCK_SLACK: i128 = 1_000_000_000;
 
@@ -96,7 +99,7 @@ pub(super) struct Keeper {
     good_at: Instant,
     moves: HashMap<usize, (u64, PathBuf)>,
     links: Links,
-    /// Something was armed under a name that led elsewhere.
+    /// Something was armed under a wrong name, and has lost its watch with that.
     astray: bool,
 }
 
@@ -144,9 +147,6 @@ impl Keeper {
             if !goes_on {
                 return;
             }
-            if self.astray {
-                self.begin_again("a folder was exchanged while it was being watched", inbox);
-            }
             self.pulse(inbox);
         }
     }
@@ -172,6 +172,12 @@ impl Keeper {
             Message::Forget(no) => self.forget(no),
             Message::Stop => return false,
         }
+        for _ in 0..ASTRAY_MAX {
+            if !std::mem::take(&mut self.astray) {
+                break;
+            }
+            self.arm_all_anew();
+        }
         true
     }
 
@@ -193,6 +199,17 @@ impl Keeper {
             (Change::Came, Some(found)) if found.is_dir() => self.arm_tree(no, &root, path, Telling::All),
             (_, Some(found)) => self.links.suspect(no, path, &found),
             (_, None) => {}
+        }
+    }
+
+    /// Some folder has lost its watch, and which one is not known. What changed there meanwhile
+    /// is told; what was removed in that moment is not.
+    fn arm_all_anew(&mut self) {
+        for no in self.places.keys().copied().collect::<Vec<_>>() {
+            let since = self.good_for(no);
+            for folder in self.places[&no].folders.clone() {
+                self.arm_tree(no, &folder, &folder, Telling::Since(since));
+            }
         }
     }
 
@@ -290,6 +307,8 @@ impl Keeper {
                 }
                 Some(Unarmed::Gone) => continue,
                 Some(Unarmed::Astray) => {
+                    // Notify would take this for the name of what it led to, and drop that watch when this name goes.
+                    self.watcher.iter_mut().for_each(|watcher| watcher.disarm(&folder));
                     self.astray = true;
                     continue;
                 }
@@ -355,7 +374,6 @@ impl Keeper {
     fn begin_again(&mut self, why: &str, inbox: &Receiver<Message>) {
         let later = self.drain(inbox);
         (self.told)(Seen::Gap { why: why.to_owned() });
-        self.astray = false;
         self.ear.full.store(false, Ordering::SeqCst);
         self.generation += 1;
         self.watcher = None;
@@ -388,10 +406,11 @@ impl Keeper {
         let count = self.ear.waiting.load(Ordering::SeqCst);
         for message in inbox.try_iter().take(count.saturating_mul(2).max(1_024)) {
             match message {
-                Message::Event(..) | Message::Cookie(..) => {
+                Message::Event(..) => {
                     self.take(message, inbox);
                 }
-                Message::Lost(_) => {}
+                // One that comes back after the loss does not say that nothing was lost before it.
+                Message::Cookie(..) | Message::Lost(_) => {}
                 other => later.push(other),
             }
         }

@@ -72,7 +72,7 @@ async fn seen(
     let base = SessionId::of_fork(fork.baseline, Side::Base);
     let need = Need::AllSettled(vec![own.clone(), base.clone(), SessionId::of_fork(fork.no, Side::Work)]);
     let deadline = Instant::now() + daemon.config().deadline(deadline_ms);
-    let no = fork.no;
+    let (no, findings) = (fork.no, daemon.forks.findings.clone());
     let seen = daemon.engine.when(need, deadline, move |engine, sight| {
         if sight == Sight::Blind {
             return Err(blind());
@@ -91,7 +91,8 @@ async fn seen(
         view.counts.stale += parent.counts.stale - doubtful(&measures, stale);
         view.counts.unknown += parent.counts.unknown - doubtful(&measures, unknown);
         view.counts.fresh = view.counts.rows - view.counts.stale - view.counts.unknown;
-        let fork = engine.forks()?.into_iter().find(|fork| fork.no == no).ok_or_else(|| no_session(&own))?;
+        let fork =
+            findings.forks(engine)?.into_iter().find(|fork| fork.no == no).ok_or_else(|| no_session(&own))?;
         let root = view.head.root.clone();
         view.lines
             .iter_mut()

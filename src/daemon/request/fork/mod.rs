@@ -75,9 +75,10 @@ async fn statuses(daemon: &Daemon, forks: Vec<Fork>) -> Result<Vec<Status>, Refu
     });
     let need = Need::AllSettled(sides.collect());
     let deadline = Instant::now() + daemon.config().deadline(None);
+    let findings = daemon.forks.findings.clone();
     let told = daemon.engine.when(need, deadline, move |engine, sight| {
         let mut told = Vec::new();
-        for fork in engine.forks()? {
+        for fork in findings.forks(engine)? {
             let Some((_, running, denied)) = counted.iter().find(|(no, ..)| *no == fork.no) else { continue };
             let moved = engine.moved(&fork, sight)?;
             told.push(Status { moved, running: *running, denied: *denied, fork: Told::from(fork) });
