@@ -5,7 +5,9 @@
 //! it begins as the same world whatever git would have converted on a checkout.
 
 pub mod access;
+pub mod confine;
 pub mod git;
+pub mod merge;
 pub mod parent;
 pub mod shared;
 pub mod load;

@@ -4,7 +4,7 @@ use super::record::{Fork, Isolation, LeftOut, Mode, Stage};
 use crate::protocol::path::WirePath;
 use crate::protocol::time;
 use crate::session::moment::Moment;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Answer to `fork.create`, and what `decide` adds when it provisions.
 #[derive(Debug, Serialize)]
@@ -156,7 +156,7 @@ pub struct Access {
 }
 
 /// Answer to `fork.exec`, when a command begins: what whoever runs it confines it by.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Confinement {
     /// The fork's id.
     pub fork: String,
