@@ -110,7 +110,8 @@ fn nothing_that_a_repository_names_is_run() {
 }
 
 fn blob(repository: &Path, name: &str) -> String {
-    let output = Command::new("git").arg("-C").arg(repository).args(["cat-file", "blob", name]).output().unwrap();
+    let output =
+        Command::new("git").arg("-C").arg(repository).args(["cat-file", "blob", name]).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 

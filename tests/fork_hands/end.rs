@@ -110,7 +110,10 @@ fn what_is_kept_is_everything_and_needs_nothing() {
     let kept = rig.hands.keep(&place.workspace, Mode::Git, &rig.kept()).unwrap();
     unchanged(&before, &rig.parent);
     let id = kept.uncommitted.clone().unwrap();
-    git(&rig.parent, &["fetch", "-q", rig.kept().to_str().unwrap(), "refs/staled/uncommitted:refs/heads/back"]);
+    git(
+        &rig.parent,
+        &["fetch", "-q", rig.kept().to_str().unwrap(), "refs/staled/uncommitted:refs/heads/back"],
+    );
     assert_eq!(git(&rig.parent, &["rev-parse", "back"]), id);
     fs::remove_dir_all(&rig.parent).unwrap();
     rig.hands.remove(&place.home).unwrap();
@@ -208,7 +211,8 @@ fn nothing_withstands_and_nothing_outside_goes() {
     symlink(rig.parent.join("tracked"), tree.join("file")).unwrap();
     let mut deep = tree.clone();
     // Deeper than a path may be long: only step by step is there a way down.
-    let mut opened = rustix::fs::open(&deep, rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty()).unwrap();
+    let mut opened =
+        rustix::fs::open(&deep, rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty()).unwrap();
     for _ in 0..400 {
         deep.push("a-folder-with-a-long-name");
         let name = "a-folder-with-a-long-name";

@@ -66,7 +66,9 @@ fn it_goes_on_where_it_was_killed() {
             // When the parent's stores were out of reach.
             1 => fs::rename(alternates(&place.workspace), objects.join("info/alternates.staled")).unwrap(),
             // When they were put back.
-            _ => drop(fs::copy(alternates(&place.workspace), objects.join("info/alternates.staled")).unwrap()),
+            _ => {
+                drop(fs::copy(alternates(&place.workspace), objects.join("info/alternates.staled")).unwrap())
+            }
         }
         rig.hands.make_independent(&place.workspace).unwrap();
         fs::remove_dir_all(&rig.parent).unwrap();
