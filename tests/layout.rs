@@ -26,7 +26,7 @@ const DOORS: [(&str, &[&str]); 24] = [
     ("serde_json", &["protocol", "store", "daemon", "client", "agent", "cli"]),
     ("sha1", &["world", "fork"]),
     ("sha2", &["world", "fork"]),
-    ("signal_hook", &["daemon"]),
+    ("signal_hook", &["daemon", "cli"]),
     ("sled", &["store"]),
     ("staled_lease", &["world"]),
     ("tokio", &["daemon", "cli"]),

@@ -5,6 +5,8 @@ mod cli;
 mod config;
 mod crash;
 mod daemon;
+mod fork;
+mod fork_isolation;
 mod fork_hands;
 mod fuzz;
 mod gate;

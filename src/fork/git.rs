@@ -102,6 +102,24 @@ impl Git {
         Self { timeout, ..self }
     }
 
+    /// Its version, as far as it matters.
+    pub fn version(&self) -> Result<(u32, u32), GitError> {
+        let version = self.run("say its version", self.plain().arg("--version"))?;
+        let version = String::from_utf8_lossy(&version);
+        Ok(numbers(version.trim().trim_start_matches("git version ")).unwrap_or_default())
+    }
+
+    /// The user's own git, with all that the user configured: only for asking what that is.
+    #[must_use]
+    pub fn as_user(&self, tree: &Path) -> Command {
+        let mut command = Command::new(&self.program);
+        command.current_dir(tree).stdin(Stdio::null());
+        for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE"] {
+            command.env_remove(variable);
+        }
+        command
+    }
+
     /// The same with another home to read the user's configuration in.
     #[must_use]
     pub fn with_home(self, home: PathBuf) -> Self {
@@ -194,6 +212,16 @@ impl Git {
         match output.status.code() {
             Some(0) => Ok(true),
             Some(1) => Ok(false),
+            _ => Err(failed(what, &output)),
+        }
+    }
+
+    /// Whether it ended with 0, and what it printed; any other code than 0 and 1 is an error.
+    pub fn tells(&self, what: &'static str, command: &mut Command) -> Result<(bool, Vec<u8>), GitError> {
+        let output = self.output(what, command, &[])?;
+        match output.status.code() {
+            Some(0) => Ok((true, output.stdout)),
+            Some(1) => Ok((false, output.stdout)),
             _ => Err(failed(what, &output)),
         }
     }

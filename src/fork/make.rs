@@ -51,7 +51,6 @@ pub struct Progress {
 
 impl Hands {
     /// Makes one fork of what was looked up. On error what there is of it is nothing: the caller removes its home.
-    /// A power cut may still take of it what [`Hands::sync`] has not seen.
     pub fn make(
         &self,
         parent: &Parent,
@@ -76,11 +75,15 @@ impl Hands {
                 Some(from) => symlinks.extend(self.check_out(&place.workspace, from, &mut left_out)?),
                 None => self.stage(&place.workspace, repository, &outcome.copied)?,
             }
+            self.note_carried(&place.workspace)?;
         }
         fs::create_dir_all(&root).map_err(ForkError::io("make the folder", &root))?;
         symlinks.sort();
         let shared_by_symlink =
             symlinks.into_iter().filter(|link| self.is_shared(parent, place, link)).collect();
+        // One wait for all of it: what is said to be there is there after a power cut too.
+        rustix::fs::syncfs(open_folder(&place.workspace)?)
+            .map_err(|error| ForkError::io("sync", &place.workspace)(error.into()))?;
         Ok(Made {
             root,
             base: parent.base().map(str::to_owned),
@@ -88,13 +91,6 @@ impl Hands {
             left_out,
             shared_by_symlink,
         })
-    }
-
-    /// Waits until all forks that were made are on the disk: what is said to be there is there after a power cut too. Once
-    /// for as many as were made.
-    pub fn sync(&self) -> Result<(), ForkError> {
-        rustix::fs::syncfs(open_folder(&self.forks)?)
-            .map_err(|error| ForkError::io("sync", &self.forks)(error.into()))
     }
 
     /// The parent's index becomes the fork's.

@@ -4,12 +4,17 @@
 //! its own, and the parent's repository is only read. What is in it is copied from the parent's tree byte by byte, so that
 //! it begins as the same world whatever git would have converted on a checkout.
 
+pub mod access;
+pub mod confine;
 pub mod git;
 mod settings;
+pub mod merge;
 pub mod parent;
+pub mod shared;
 pub mod load;
 pub mod make;
 mod repository;
+mod carried;
 mod copy;
 mod bytes;
 mod staged;
@@ -17,6 +22,7 @@ mod objects;
 pub mod work;
 pub mod keep;
 mod remove;
+mod places;
 
 pub use load::Load;
 pub use make::{Made, Place, Progress};

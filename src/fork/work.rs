@@ -2,6 +2,7 @@
 //!
 //! Promise: when in doubt there is some. What is asked runs nothing that the fork's own configuration names.
 
+use super::carried::Uncommitted;
 use super::git::GitError;
 use super::{ForkError, Hands};
 use crate::fork::repository::as_path;
@@ -19,8 +20,8 @@ pub struct Work {
     pub commits: u64,
     /// Whether all of them are in the parent: reachable from its HEAD or a branch.
     pub merged: bool,
-    /// What is not committed: staged, changed, or untracked and not ignored. A repository in it ends with a slash. Nothing is
-    /// known of it in a copy.
+    /// What is not committed and was not carried over as it is: staged, changed, or untracked and not ignored. A repository in
+    /// it ends with a slash. Nothing is known of it in a copy.
     pub dirty: Vec<PathBuf>,
     /// Whether something is stashed.
     pub stash: bool,
@@ -47,7 +48,7 @@ impl Hands {
                 None => false,
             };
         let stash = self.commit_of(workspace, "refs/stash")?.is_some();
-        Ok(Work { tip, commits, merged, dirty: self.dirty(workspace)?, stash })
+        Ok(Work { tip, commits, merged, dirty: self.own_work(workspace)?, stash })
     }
 
     /// The commit that a ref names; none when there is no such ref.
@@ -110,23 +111,37 @@ impl Hands {
         count.map_err(|_| ForkError::refused("fork_failed", "git counts commits and says no number"))
     }
 
-    /// What is not committed.
+    /// What is not committed in a fork, carried over or not.
     pub(super) fn dirty(&self, workspace: &Path) -> Result<Vec<PathBuf>, ForkError> {
+        let found = self.uncommitted(&workspace.join(".git"), workspace)?;
+        Ok(found.into_iter().map(|one| one.path).collect())
+    }
+
+    /// What is not committed in the tree that a root is in; nothing where there is no repository.
+    pub fn parent_dirty(&self, root: &Path) -> Result<Vec<PathBuf>, ForkError> {
+        let parent = self.parent(root, None, None)?;
+        let Some(gitdir) = &parent.gitdir else { return Ok(Vec::new()) };
+        Ok(self.uncommitted(gitdir, &parent.tree)?.into_iter().map(|one| one.path).collect())
+    }
+
+    /// What is not committed.
+    pub(super) fn uncommitted(&self, gitdir: &Path, tree: &Path) -> Result<Vec<Uncommitted>, ForkError> {
         let git = self.git()?;
-        let mut command = git.of_untrusted(&workspace.join(".git"), workspace)?;
+        let mut command = git.of_untrusted(gitdir, tree)?;
         command.args(["status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all"]);
         command.arg("--ignore-submodules=all");
         let said = git.run("say what is not committed", &mut command)?;
-        let path = |line: &[u8]| {
+        let read = |line: &[u8]| {
             let before = match line.first()? {
                 b'1' => 8,
                 b'u' => 10,
                 b'?' => 1,
                 _ => return None,
             };
-            line.splitn(before + 1, |byte| *byte == b' ').nth(before).map(|path| as_path(path).to_owned())
+            let path = line.splitn(before + 1, |byte| *byte == b' ').nth(before)?;
+            Some(Uncommitted { line: line.to_owned(), path: as_path(path).to_owned() })
         };
-        Ok(said.split(|byte| *byte == 0).filter_map(path).collect())
+        Ok(said.split(|byte| *byte == 0).filter_map(read).collect())
     }
 }
 

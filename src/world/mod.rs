@@ -9,6 +9,7 @@ mod cookie;
 pub mod dart;
 mod eyes;
 mod filesystem;
+pub mod guard;
 mod lf;
 mod lines;
 mod listing;
