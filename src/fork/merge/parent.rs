@@ -84,6 +84,17 @@ impl<'a> Parent<'a> {
         Ok(settings)
     }
 
+    /// Where it is noted what is about to happen.
+    pub(super) fn note(&self) -> PathBuf {
+        self.gitdir.join("staled-merge")
+    }
+
+    /// The locks that git takes to move a branch, and the tree with it.
+    pub(super) fn locks(&self, name: &str) -> [PathBuf; 3] {
+        let branch = self.common.join(format!("{name}.lock"));
+        [self.gitdir.join("index.lock"), self.gitdir.join("HEAD.lock"), branch]
+    }
+
     pub(super) fn refuse_busy(&self) -> Result<(), ForkError> {
         let busy = UNDER_WAY.iter().find(|(file, _)| self.gitdir.join(file).exists());
         busy.map_or(Ok(()), |(file, what)| {
