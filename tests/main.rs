@@ -7,6 +7,7 @@ mod crash;
 mod daemon;
 mod fork;
 mod fork_isolation;
+mod fork_hands;
 mod fuzz;
 mod gate;
 mod git_head;

@@ -58,7 +58,8 @@ impl Hands {
         };
         let mut load = Load::default();
         if parent.gitdir.is_some() {
-            let (repository, listed) = Repository::read(self.git()?, parent, &mut load.left_out)?;
+            let (repository, listed) =
+                Repository::read(self.git()?, parent, &self.forks, &mut load.left_out)?;
             listed.into_iter().for_each(|path| found.add(path));
             load.repository = Some(repository);
         } else {

@@ -80,7 +80,7 @@ impl Hands {
         fs::create_dir_all(&root).map_err(ForkError::io("make the folder", &root))?;
         symlinks.sort();
         let shared_by_symlink =
-            symlinks.into_iter().filter(|link| self.is_shared(parent, &place.workspace, link)).collect();
+            symlinks.into_iter().filter(|link| self.is_shared(parent, place, link)).collect();
         // One wait for all of it: what is said to be there is there after a power cut too.
         rustix::fs::syncfs(open_folder(&place.workspace)?)
             .map_err(|error| ForkError::io("sync", &place.workspace)(error.into()))?;
@@ -102,18 +102,12 @@ impl Hands {
     ) -> Result<(), ForkError> {
         let Some(index) = &repository.index else { return Ok(()) };
         let (git, gitdir) = (self.git()?, workspace.join(".git"));
-        let told = staged::told(index, copied, repository.name_len()).filter(|_| !index.is_split());
+        let told = staged::told(index, copied, repository.name_len());
         write(&gitdir.join("index"), told.as_ref().map_or(&index.bytes, |(bytes, _)| bytes))?;
         let mut command = git.of(&gitdir, Some(workspace));
-        command.args(["-c", "core.splitIndex=false", "update-index", "-q", "--refresh"]);
-        if index.is_split() {
-            command.arg("--no-split-index");
-        }
+        command.args(["update-index", "-q", "--refresh"]);
         // 1 says that something differs, as it does in the parent.
         git.asks("look at the files of the fork", &mut command)?;
-        for name in index.shared() {
-            drop(fs::remove_file(gitdir.join(name)));
-        }
         Ok(())
     }
 
@@ -142,20 +136,20 @@ impl Hands {
     }
 
     /// Whether a symlink leads to what is the parent's or another fork's.
-    fn is_shared(&self, parent: &Parent, workspace: &Path, link: &Path) -> bool {
-        let place = workspace.join(link);
+    fn is_shared(&self, parent: &Parent, own: &Place, link: &Path) -> bool {
+        let place = own.workspace.join(link);
         let Ok(leads) = fs::read_link(&place) else { return false };
         // What leads nowhere yet leads where its words say.
-        let folder = place.parent().unwrap_or(workspace);
+        let folder = place.parent().unwrap_or(&own.workspace);
         let ends = fs::canonicalize(&place).unwrap_or_else(|_| plain(&folder.join(&leads)));
         let said = plain(&folder.join(&leads));
-        let own = |path: &Path| path.starts_with(workspace);
+        let ours = |path: &Path| path.starts_with(&own.home);
         let theirs = |path: &Path| {
             let repository =
                 parent.repository.as_ref().is_some_and(|repository| path.starts_with(repository));
             path.starts_with(&parent.tree) || repository || path.starts_with(&self.forks)
         };
-        [ends, said].iter().any(|path| !own(path) && theirs(path))
+        [ends, said].iter().any(|path| !ours(path) && theirs(path))
     }
 }
 

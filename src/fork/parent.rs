@@ -127,7 +127,10 @@ impl Hands {
         }
         let git = self.git()?;
         let mut command = git.of_untrusted(gitdir, &parent.tree)?;
-        Ok(git.asks("say what is ignored", command.args(["check-ignore", "-q", "--"]).arg(below))?)
+        Ok(git.asks(
+            "say what is ignored",
+            command.args(["check-ignore", "--no-index", "-q", "--"]).arg(below),
+        )?)
     }
 }
 

@@ -15,12 +15,13 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How often a listing is tried while somebody else writes the index.
 const TRIES: usize = 5;
 
 /// What decides how bytes map to objects, and what of the tree is meant to be there.
-const KEYS: &str = "^(core\\.(autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|sparsecheckout|sparsecheckoutcone)|index\\.sparse|extensions\\.partialclone)$";
+const KEYS: &str = "^(core\\.(autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|sparsecheckout|sparsecheckoutcone)|index\\.sparse|extensions\\.partialclone|remote\\..*\\.promisor)$";
 
 /// Something that is under way in the parent and stays there: its file in the repository.
 const UNDER_WAY: [&str; 6] =
@@ -40,7 +41,7 @@ pub(super) struct Repository {
 }
 
 /// An index as it was read.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Index {
     pub(super) bytes: Vec<u8>,
     pub(super) changed: (i64, i64),
@@ -53,6 +54,7 @@ impl Repository {
     pub(super) fn read(
         git: &Git,
         parent: &Parent,
+        forks: &Path,
         left: &mut Vec<LeftOut>,
     ) -> Result<(Self, Vec<PathBuf>), ForkError> {
         let (Some(gitdir), Some(common)) = (&parent.gitdir, &parent.repository) else {
@@ -60,7 +62,8 @@ impl Repository {
         };
         let set = git.effective(gitdir, KEYS)?;
         let excludes = git.excludes(gitdir, &parent.tree)?;
-        let partial = set.iter().any(|(key, _)| key == "extensions.partialclone");
+        let partial =
+            set.iter().any(|(key, _)| key == "extensions.partialclone" || key.ends_with(".promisor"));
         let mut files = Vec::new();
         let per_tree = [("info/sparse-checkout", gitdir)];
         for (name, place) in [("info/exclude", common), ("info/attributes", common), ("shallow", common)]
@@ -92,7 +95,7 @@ impl Repository {
         }
         let under_way = UNDER_WAY.iter().filter(|name| gitdir.join(name).symlink_metadata().is_ok());
         left.extend(under_way.map(|name| left_out(&Path::new(".git").join(name), "in_progress")));
-        let paths = repository.list(git, parent, gitdir, left)?;
+        let paths = repository.list(git, parent, gitdir, forks, left)?;
         Ok((repository, paths))
     }
 
@@ -102,18 +105,29 @@ impl Repository {
         git: &Git,
         parent: &Parent,
         gitdir: &Path,
+        forks: &Path,
         left: &mut Vec<LeftOut>,
     ) -> Result<Vec<PathBuf>, ForkError> {
         let mut command = git.of_untrusted(gitdir, &parent.tree)?;
         command.args(["ls-files", "-z", "-t", "-s", "-c", "-o", "--exclude-standard"]);
         for _ in 0..TRIES {
             let before = Index::read(gitdir)?;
+            let (mut index, mut apart) = (before.clone(), None);
+            if let Some(index) = index.as_mut().filter(|index| !index.shared.is_empty()) {
+                // Git leaves a note in the repository when it reads a split index, so it reads a whole one elsewhere.
+                let place = Apart::new(forks);
+                index.join(git, &place.0, self.name_len())?;
+                command.env("GIT_INDEX_FILE", place.0.join(".git/index"));
+                apart = Some(place);
+            }
+            if index.as_ref().is_some_and(Index::is_sparse) {
+                // Filling in what a sparse index leaves out would touch objects of the parent.
+                command.arg("--sparse");
+            }
             let listed = git.run("list the files", &mut command)?;
-            let after = Index::read(gitdir)?;
-            let same =
-                |index: &Option<Index>| index.as_ref().map(|index| (index.bytes.clone(), index.changed));
-            if same(&before) == same(&after) {
-                self.index = after;
+            drop(apart);
+            if before == Index::read(gitdir)? {
+                self.index = index;
                 return Ok(self.sort(&parent.tree, &listed, left));
             }
         }
@@ -153,14 +167,10 @@ impl Repository {
     /// Makes a repository of it, whose branch begins at this commit.
     pub(super) fn begin(&self, workspace: &Path, branch: &str, base: Option<&str>) -> Result<(), ForkError> {
         let gitdir = workspace.join(".git");
-        for folder in ["info", "objects/info", "objects/pack", "refs/heads", "refs/tags"] {
-            let folder = gitdir.join(folder);
-            fs::create_dir_all(&folder).map_err(ForkError::io("make the folder", &folder))?;
-        }
+        skeleton(&gitdir, &self.config, branch)?;
         for (name, bytes) in &self.files {
             write(&gitdir.join(name), bytes)?;
         }
-        write(&gitdir.join("config"), self.config.as_bytes())?;
         if let Some(base) = base {
             let file = gitdir.join("refs/heads").join(branch);
             let folder = file.parent().unwrap_or(&gitdir);
@@ -171,13 +181,7 @@ impl Repository {
             // Where a symlink of the parent stands in the way there is no submodule.
             drop(fs::create_dir_all(&folder));
         }
-        if let Some(index) = &self.index {
-            for (name, bytes) in &index.shared {
-                write(&gitdir.join(name), bytes)?;
-            }
-        }
-        // A folder is a repository as soon as it has a HEAD.
-        write(&gitdir.join("HEAD"), format!("ref: refs/heads/{branch}\n").as_bytes())
+        Ok(())
     }
 
     /// How long the name of an object is, in bytes.
@@ -208,15 +212,54 @@ impl Index {
         Ok(Some(Self { bytes, changed: (found.mtime(), found.mtime_nsec()), shared }))
     }
 
-    /// Whether it is an addition to another one.
-    pub(super) fn is_split(&self) -> bool {
-        !self.shared.is_empty()
+    /// Whether whole folders stand in it as one entry.
+    fn is_sparse(&self) -> bool {
+        // The extension is among the last bytes; the same letters elsewhere do no harm.
+        self.bytes.windows(8).any(|bytes| bytes == b"sdir\0\0\0\0")
     }
 
-    /// The files that it may be an addition to.
-    pub(super) fn shared(&self) -> impl Iterator<Item = &Path> {
-        self.shared.iter().map(|(name, _)| name.as_path())
+    /// Makes one of it and what it is an addition to, in a repository that is made for it.
+    fn join(&mut self, git: &Git, place: &Path, name_len: usize) -> Result<(), ForkError> {
+        let gitdir = place.join(".git");
+        skeleton(&gitdir, &config(&[], name_len == 32, None), "apart")?;
+        write(&gitdir.join("index"), &self.bytes)?;
+        for (name, bytes) in self.shared.drain(..) {
+            write(&gitdir.join(name), &bytes)?;
+        }
+        let mut command = git.of(&gitdir, Some(place));
+        command.args(["-c", "core.splitIndex=false", "update-index", "--no-split-index"]);
+        git.run("make one index of a split one", &mut command)?;
+        self.bytes = fs::read(gitdir.join("index")).map_err(ForkError::io("read", &gitdir))?;
+        Ok(())
     }
+}
+
+/// A folder for a moment.
+struct Apart(PathBuf);
+
+impl Apart {
+    fn new(forks: &Path) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let no = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self(forks.join(format!(".survey-{}-{no}", std::process::id())))
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        // Whoever looks for what does not belong there removes what is left.
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+/// What git takes for a repository, all but its objects.
+fn skeleton(gitdir: &Path, config: &str, branch: &str) -> Result<(), ForkError> {
+    for folder in ["info", "objects/info", "objects/pack", "refs/heads", "refs/tags"] {
+        let folder = gitdir.join(folder);
+        fs::create_dir_all(&folder).map_err(ForkError::io("make the folder", &folder))?;
+    }
+    write(&gitdir.join("config"), config.as_bytes())?;
+    write(&gitdir.join("HEAD"), format!("ref: refs/heads/{branch}\n").as_bytes())
 }
 
 /// The configuration of a repository of our own.
