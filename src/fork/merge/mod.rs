@@ -75,6 +75,7 @@ pub fn apply(git: &Git, of: &Judged) -> Result<Merged, ForkError> {
         return Err(ForkError::refused("fork_unavailable", why));
     }
     let parent = Parent::open(git, &of.tree)?;
+    aside::clear(&parent);
     mend::mend(&parent)?;
     parent.refuse_busy()?;
     let place = parent.place()?;

@@ -158,7 +158,7 @@ impl<'a> Parent<'a> {
         Err(ForkError::refused("parent_dirty", why))
     }
 
-    /// Paths that stand in the second tree only.
+    /// The paths that a command lists.
     pub(super) fn names(&self, what: &'static str, mut command: Command) -> Result<Vec<PathBuf>, ForkError> {
         Ok(names(&self.git.run(what, &mut command)?))
     }

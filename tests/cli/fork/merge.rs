@@ -204,8 +204,8 @@ fn cut_off(scene: &Scene, word: &str, instead: &str) {
     let victim = bin.join("victim").display().to_string();
     let deed = format!(
         "case \" $* \" in *\" {word} \"*)\nfor last; do :; done\n{}\nuntil [ -s {victim} ]; do :; done\n\
-         read pid < {victim}\nkill -9 $PPID $pid\nexit 1\nesac\n",
-        instead.replace("GIT", real)
+         read pid < {victim}\nkill -9 $pid $PPID\nexit 1\nesac\n",
+        instead.replace("@git", real)
     );
     fs::write(bin.join("git"), format!("{head}{deed}{exec}")).unwrap();
     let socket = scene.socket(scene.judgement());
@@ -231,7 +231,8 @@ fn two_sides() -> Scene {
 fn a_tree_that_git_wrote_half_is_taken_back_by_the_next_run() {
     let scene = two_sides();
     // One file written, one deleted, one made, one not reached; and the lock that a killed git leaves.
-    let half = "GIT show \"$last:a\" > a; GIT show \"$last:new\" > new; rm gone; : > \"$GIT_DIR/index.lock\"";
+    let half =
+        "@git show \"$last:a\" > a; @git show \"$last:new\" > new; rm gone; : > \"$GIT_DIR/index.lock\"";
     cut_off(&scene, "read-tree", half);
     assert!(scene.parent.join("new").exists() && scene.parent.join(".git/index.lock").exists());
     // A branch that may not be merged now is not, but what was cut off is taken back.
@@ -247,11 +248,11 @@ fn a_tree_that_git_wrote_half_is_taken_back_by_the_next_run() {
 #[test]
 fn a_file_that_somebody_edited_meanwhile_stays_and_is_named() {
     let scene = two_sides();
-    cut_off(&scene, "read-tree", "GIT show \"$last:a\" > a; : > \"$GIT_DIR/index.lock\"");
+    cut_off(&scene, "read-tree", "@git show \"$last:a\" > a; : > \"$GIT_DIR/index.lock\"");
     fs::write(scene.parent.join("run.sh"), "mine\n").unwrap();
     scene.merge().fails(2, "(run.sh)");
     assert_eq!(fs::read_to_string(scene.parent.join("run.sh")).unwrap(), "mine\n");
-    assert_eq!(git(&scene.parent, &["status", "--porcelain"]), "M run.sh");
+    assert_eq!(git(&scene.parent, &["status", "--porcelain"]), " M run.sh");
 }
 
 #[test]
