@@ -33,7 +33,6 @@ impl Drop for Aside<'_> {
 impl<'a> Aside<'a> {
     pub(super) fn new(parent: &'a Parent<'a>, workspace: &Path) -> Result<Self, ForkError> {
         let objects = parent.common.join("objects");
-        clear(&objects);
         let objects = std::fs::canonicalize(&objects).map_err(ForkError::io("resolve", &objects))?;
         let folder = objects.join(format!("{NAME}{}", std::process::id()));
         for made in [folder.clone(), folder.join("info"), folder.join("pack")] {
@@ -140,8 +139,8 @@ impl<'a> Aside<'a> {
 }
 
 /// Clears away what runs left that were killed.
-fn clear(objects: &Path) {
-    for entry in std::fs::read_dir(objects).into_iter().flatten().flatten() {
+pub(super) fn clear(parent: &Parent) {
+    for entry in std::fs::read_dir(parent.common.join("objects")).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let process = name.to_str().and_then(|name| name.strip_prefix(NAME));
         if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {

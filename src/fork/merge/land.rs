@@ -5,6 +5,7 @@
 //! which tree and index go back to where it was.
 
 use super::super::ForkError;
+use super::mend::Note;
 use super::parent::{Parent, Place};
 use super::{Judged, line, shown};
 use std::ffi::OsStr;
@@ -28,16 +29,21 @@ pub(super) fn land(parent: &Parent, place: &Place, of: &Judged, to: &str) -> Res
     // A detached HEAD that is on a branch meanwhile must not take that along.
     moved.args((place.name == "HEAD").then_some("--no-deref")).args([&place.name, to, old]);
     let back = parent.command(["read-tree", "-m", "-u", to, from]);
-    let mut script = b"PATH=/usr/bin:/bin\n".to_vec();
-    script.extend(word_by_word(&refresh));
+    let note = Note { from: from.to_owned(), to: to.to_owned(), name: place.name.clone() };
+    let noted = note.write(&parent.note())?;
+    let forget = [b" rm -f ", quoted(parent.note().as_os_str()).as_slice()].concat();
+    let mut script = word_by_word(&refresh);
     script.extend(b"\n");
     script.extend(word_by_word(&there));
-    script.extend(b" || exit 2\n");
+    script.extend([b" || {", forget.as_slice(), b"; exit 2; }\n"].concat());
     script.extend(word_by_word(&moved));
     script.extend(b" || { ");
     script.extend(word_by_word(&back));
-    script.extend(format!("; exit {MOVED}; }}\n").bytes());
+    script.extend(
+        [b";", forget.as_slice(), format!("; exit {MOVED}; }}\n").as_bytes(), forget.as_slice()].concat(),
+    );
     let (code, said) = run(&there, &script)?;
+    drop(noted);
     match code {
         Some(0) => Ok(()),
         Some(MOVED) => {
@@ -65,6 +71,7 @@ fn run(like: &Command, script: &[u8]) -> Result<(Option<i32>, String), ForkError
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(OsStr::from_bytes(script)).env_clear().process_group(0);
     command.envs(like.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
     if let Some(folder) = like.get_current_dir() {
         command.current_dir(folder);
     }
@@ -82,16 +89,18 @@ fn run(like: &Command, script: &[u8]) -> Result<(Option<i32>, String), ForkError
 
 /// A command as a shell reads it.
 fn word_by_word(command: &Command) -> Vec<u8> {
-    let mut words = Vec::new();
-    for word in std::iter::once(command.get_program()).chain(command.get_args()) {
-        words.push(b'\'');
-        for byte in word.as_bytes() {
-            match byte {
-                b'\'' => words.extend(b"'\\''"),
-                byte => words.push(*byte),
-            }
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.flat_map(|word| [quoted(word), vec![b' ']].concat()).collect()
+}
+
+fn quoted(word: &OsStr) -> Vec<u8> {
+    let mut quoted = vec![b'\''];
+    for byte in word.as_bytes() {
+        match byte {
+            b'\'' => quoted.extend(b"'\\''"),
+            byte => quoted.push(*byte),
         }
-        words.extend(b"' ");
     }
-    words
+    quoted.push(b'\'');
+    quoted
 }

@@ -5,11 +5,12 @@
 //! looked at, and only then everything lands in one process that outlives us (see [`land`]). No hook, filter, merge driver
 //! or other program that a repository names is run, and nothing of the fork's configuration is read.
 //!
-//! One window stays open: if the machine stops, or git itself is killed, while it writes the tree, it leaves `index.lock`
-//! as any git does, and the next run says so and touches nothing.
+//! One window stays open: if the machine stops, or git itself is killed, while it writes the tree, the parent is left half
+//! way, as any git leaves it. The next run brings it to its end or takes it back (see [`mend`]).
 
 mod aside;
 mod land;
+mod mend;
 mod parent;
 
 use super::ForkError;
@@ -74,6 +75,8 @@ pub fn apply(git: &Git, of: &Judged) -> Result<Merged, ForkError> {
         return Err(ForkError::refused("fork_unavailable", why));
     }
     let parent = Parent::open(git, &of.tree)?;
+    aside::clear(&parent);
+    mend::mend(&parent)?;
     parent.refuse_busy()?;
     let place = parent.place()?;
     place.refuse_moved(of)?;

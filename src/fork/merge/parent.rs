@@ -84,6 +84,17 @@ impl<'a> Parent<'a> {
         Ok(settings)
     }
 
+    /// Where it is noted what is about to happen.
+    pub(super) fn note(&self) -> PathBuf {
+        self.gitdir.join("staled-merge")
+    }
+
+    /// The locks that git takes to move a branch, and the tree with it.
+    pub(super) fn locks(&self, name: &str) -> [PathBuf; 3] {
+        let branch = self.common.join(format!("{name}.lock"));
+        [self.gitdir.join("index.lock"), self.gitdir.join("HEAD.lock"), branch]
+    }
+
     pub(super) fn refuse_busy(&self) -> Result<(), ForkError> {
         let busy = UNDER_WAY.iter().find(|(file, _)| self.gitdir.join(file).exists());
         busy.map_or(Ok(()), |(file, what)| {
@@ -147,7 +158,7 @@ impl<'a> Parent<'a> {
         Err(ForkError::refused("parent_dirty", why))
     }
 
-    /// Paths that stand in the second tree only.
+    /// The paths that a command lists.
     pub(super) fn names(&self, what: &'static str, mut command: Command) -> Result<Vec<PathBuf>, ForkError> {
         Ok(names(&self.git.run(what, &mut command)?))
     }

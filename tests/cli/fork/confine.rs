@@ -304,8 +304,11 @@ fn its_own_work_goes_on_as_ever() {
 fn another_name_of_a_hidden_tree_is_hidden_too() {
     let Some(scene) = Scene::new() else { return };
     symlink(scene.parent(), scene.place.root.join("alias")).unwrap();
-    let ran = scene.run("cat $PARENT/../alias/secret || ls $PARENT/../alias/");
-    assert!(!ran.good && ran.out.is_empty(), "{ran:?}");
+    symlink(scene.parent().join("src"), scene.place.root.join("inner")).unwrap();
+    for attack in ["cat $PARENT/../alias/secret", "ls $PARENT/../alias/", "cat $PARENT/../inner/lib.c"] {
+        let ran = scene.run(attack);
+        assert!(!ran.good && ran.out.is_empty(), "{attack}: {ran:?}");
+    }
     let (bound, parent) = (scene.place.root.join("mounted/here"), scene.parent());
     fs::create_dir_all(&bound).unwrap();
     let mount =

@@ -194,3 +194,75 @@ fn killed_at_any_step_the_parent_is_as_before_or_merged_and_the_next_run_ends_it
     }
     assert!(outcomes[0] > 0 && outcomes[1] > 0, "{outcomes:?}");
 }
+
+/// A git that does this instead where its arguments have that word, and kills everybody who merges.
+fn cut_off(scene: &Scene, word: &str, instead: &str) {
+    let bin = deadly(scene, 0);
+    let script = fs::read_to_string(bin.join("git")).unwrap();
+    let (head, exec) = script.split_at(script.rfind("exec ").unwrap());
+    let real = exec.split_whitespace().nth(1).unwrap();
+    let victim = bin.join("victim").display().to_string();
+    let deed = format!(
+        "case \" $* \" in *\" {word} \"*)\nfor last; do :; done\n{}\nuntil [ -s {victim} ]; do :; done\n\
+         read pid < {victim}\nkill -9 $pid $PPID\nexit 1\nesac\n",
+        instead.replace("@git", real)
+    );
+    fs::write(bin.join("git"), format!("{head}{deed}{exec}")).unwrap();
+    let socket = scene.socket(scene.judgement());
+    let mut command = scene.command(&socket, &["fork", "merge", "s/try", "--apply"]);
+    let mut paths = vec![bin.clone()];
+    paths.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap()));
+    let mut child = command.env("PATH", std::env::join_paths(paths).unwrap()).spawn().unwrap();
+    fs::write(bin.join("victim"), format!("{}\n", child.id())).unwrap();
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()), Some(9));
+    wait_until("nothing works on the parent", || !is_worked_on(scene));
+}
+
+fn two_sides() -> Scene {
+    let scene = Scene::forked();
+    fs::remove_file(scene.workspace.join("gone")).unwrap();
+    scene.works("new", "new\n");
+    scene.works("run.sh", "#!/bin/sh\nexit\n");
+    scene.moves("b", "moved\n");
+    scene
+}
+
+#[test]
+fn a_tree_that_git_wrote_half_is_taken_back_by_the_next_run() {
+    let scene = two_sides();
+    // One file written, one deleted, one made, one not reached; and the lock that a killed git leaves.
+    let half =
+        "@git show \"$last:a\" > a; @git show \"$last:new\" > new; rm gone; : > \"$GIT_DIR/index.lock\"";
+    cut_off(&scene, "read-tree", half);
+    assert!(scene.parent.join("new").exists() && scene.parent.join(".git/index.lock").exists());
+    // A branch that may not be merged now is not, but what was cut off is taken back.
+    let mut judged = scene.judgement();
+    judged["parent_branch"] = json!("side");
+    scene.merge_by(judged, &[]).fails(2, "branch side");
+    assert_eq!(git(&scene.parent, &["status", "--porcelain"]), "");
+    assert!(scene.parent.join("gone").exists() && scene.is_at_rest(), "{:?}", scene.leftovers());
+    scene.merge().ends(0);
+    assert!(scene.is_at_rest() && !scene.parent.join("gone").exists());
+}
+
+#[test]
+fn a_file_that_somebody_edited_meanwhile_stays_and_is_named() {
+    let scene = two_sides();
+    cut_off(&scene, "read-tree", "@git show \"$last:a\" > a; : > \"$GIT_DIR/index.lock\"");
+    fs::write(scene.parent.join("run.sh"), "mine\n").unwrap();
+    scene.merge().fails(2, "(run.sh)");
+    assert_eq!(fs::read_to_string(scene.parent.join("run.sh")).unwrap(), "mine\n");
+    assert_eq!(git(&scene.parent, &["status", "--porcelain"]), " M run.sh");
+}
+
+#[test]
+fn a_branch_that_was_not_moved_when_all_was_written_is_moved_by_the_next_run() {
+    let scene = two_sides();
+    let old = scene.head();
+    cut_off(&scene, "update-ref", ": > \"$GIT_DIR/refs/heads/main.lock\"");
+    assert_eq!(scene.head(), old);
+    scene.merge().fails(2, "has been ended");
+    assert_eq!(git(&scene.parent, &["rev-parse", "HEAD^1", "HEAD^2"]), format!("{old}\n{}", scene.tip()));
+    assert!(scene.is_at_rest(), "{:?}", scene.leftovers());
+    scene.merge().ends(0);
+}

@@ -192,7 +192,9 @@ impl Scene {
     pub(super) fn leftovers(&self) -> Vec<PathBuf> {
         let odd = |path: &PathBuf| {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            name.ends_with(".lock") || name.starts_with("tmp_") || name.contains("staled-")
+            path.extension().is_some_and(|end| end == "lock")
+                || name.starts_with("tmp_")
+                || name.contains("staled-")
         };
         self.everything().into_keys().filter(|path| path.starts_with(&self.parent)).filter(odd).collect()
     }
