@@ -26,6 +26,7 @@ Example:
   staled decide s-01
   staled decide s-01 --json | jq .typed_summary
   staled decide s-01 --memory
+  staled decide s-01 --provision
   staled decide --no-daemon --context context.json")]
 pub(super) struct Args {
     /// The session
@@ -40,6 +41,9 @@ pub(super) struct Args {
     /// Let a fresh start carry on what the user's memory knows and nothing has changed, told apart
     #[arg(long, conflicts_with = "no_daemon")]
     memory: bool,
+    /// Make the branches of a fork at once, and say where they are
+    #[arg(long, conflicts_with = "no_daemon")]
+    provision: bool,
     /// Judge a context by one plain rescan, without a daemon and without its log
     #[arg(long, requires = "context")]
     no_daemon: bool,
@@ -76,7 +80,8 @@ fn ask(args: &Args) -> Decide {
     };
     let session = args.session.clone().unwrap_or_default();
     let memory = args.memory.then_some(true);
-    Decide { session, rows, deadline_ms: args.deadline_ms, memory, ..Decide::default() }
+    let provision = args.provision.then_some(true);
+    Decide { session, rows, deadline_ms: args.deadline_ms, memory, provision, ..Decide::default() }
 }
 
 fn without_daemon(file: &Path, args: &Args) -> Result<String, Stop> {

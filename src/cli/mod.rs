@@ -2,7 +2,7 @@
 //!
 //! Data goes to stdout and talk to stderr; one line a fact, in a stable order, readable without colour. A reader that
 //! goes away ends the program quietly. Exit codes: 0 done, 1 a negative answer, 2 it could not be done; `decide`,
-//! `log verify`, `log replay` and `serve` have codes of their own, which their `--help` tells.
+//! `fork exec`, `fork merge`, `log verify`, `log replay` and `serve` have codes of their own, which their `--help` tells.
 //!
 //! A new command is one file, one variant here and one line in `Command::run`.
 
@@ -12,6 +12,7 @@ mod decide;
 mod doctor;
 mod drop;
 mod export;
+mod fork;
 mod import;
 mod input;
 mod install;
@@ -53,7 +54,8 @@ Example:
   staled decide s-01
 
 Exit codes: 0 done, 1 a negative answer, 2 it could not be done; see `staled decide --help`,
-`staled log verify --help`, `staled log replay --help` and `staled serve --help` for theirs.";
+`staled log verify --help`, `staled log replay --help`, `staled fork exec --help`, `staled fork merge --help` and
+`staled serve --help` for theirs.";
 
 /// Knows what an agent session still knows, and answers resume, fork or fresh with evidence.
 #[derive(Debug, Parser)]
@@ -83,6 +85,7 @@ enum Command {
     Log(log::Args),
     Mem(mem::Args),
     Metrics(metrics::Args),
+    Fork(fork::Args),
     List(list::Args),
     Drop(drop::Args),
     Reload(reload::Args),
@@ -109,6 +112,7 @@ impl Command {
             Self::Log(args) => log::run(args, shell),
             Self::Mem(args) => mem::run(args, shell),
             Self::Metrics(args) => metrics::run(&args, shell),
+            Self::Fork(args) => fork::run(args, shell),
             Self::List(args) => list::run(&args, shell),
             Self::Drop(args) => drop::run(&args, shell),
             Self::Reload(args) => reload::run(&args, shell),

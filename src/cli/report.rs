@@ -7,6 +7,8 @@ use serde_json::Value;
 
 const ROWS_MAX: usize = 5;
 const ITEMS_MAX: usize = 3;
+/// Where each branch is must be seen: as many as a session may have unless it is told otherwise.
+const BRANCHES_MAX: usize = 16;
 const PATH_CHARS_MAX: usize = 56;
 const FACT_CHARS_MAX: usize = 100;
 
@@ -87,13 +89,14 @@ fn sections(report: &Value, paint: Paint) -> Vec<String> {
         ("replaces", one(text(report, "supersedes"))),
         ("receipt", one(receipt(report))),
     ];
-    sections.into_iter().flat_map(|(name, items)| section(name, &items, paint)).collect()
+    let max = |name| if name == "branches" { BRANCHES_MAX } else { ITEMS_MAX };
+    sections.into_iter().flat_map(|(name, items)| section(name, &items, max(name), paint)).collect()
 }
 
 /// A name, and beside it one item a line.
-fn section(name: &str, items: &[String], paint: Paint) -> Vec<String> {
+fn section(name: &str, items: &[String], max: usize, paint: Paint) -> Vec<String> {
     let names = std::iter::once(name).chain(std::iter::repeat(""));
-    let shown = items.iter().take(ITEMS_MAX).cloned().chain(more(items.len(), ITEMS_MAX));
+    let shown = items.iter().take(max).cloned().chain(more(items.len(), max));
     names
         .zip(shown)
         .map(|(name, item)| format!("  {}  {item}", paint.of(Tone::Faint, &format!("{name:<10}"))))

@@ -39,6 +39,7 @@ pub(super) fn rescan_by(context: Context, listed: Listed, policy: &Policy) -> Re
         decided_at: now(),
         supersedes: None,
         refuted: None,
+        merge: None,
         held_by: None,
         policy,
         took_us: u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX),

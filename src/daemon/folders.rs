@@ -97,6 +97,12 @@ impl Folders {
         self.runtime.join("cookies")
     }
 
+    /// Where the cookies of the isolation watch are.
+    #[must_use]
+    pub fn fork_cookies(&self) -> PathBuf {
+        self.runtime.join("fork-cookies")
+    }
+
     /// Where it is noted at which sources a look panicked.
     #[must_use]
     pub fn stumbled(&self) -> PathBuf {

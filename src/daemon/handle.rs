@@ -137,6 +137,13 @@ impl EngineHandle {
         receiver.await.map_err(|_| self.undone())
     }
 
+    /// Runs `work` in the engine when it comes to it, for nobody who waits; not at all in one that has ended.
+    pub(super) fn post(&self, work: impl FnOnce(&mut Engine) + Send + 'static) {
+        let work: Work = Box::new(move |engine, _| work(engine));
+        let message = Message::When { need: Need::Nothing, deadline: Instant::now(), work };
+        drop(self.outbox.send(message));
+    }
+
     /// Whether a cookie comes back by then, with or without a store.
     pub(super) async fn seen(&self, deadline: Instant) -> Result<Sight, Refusal> {
         let (done, seen) = oneshot::channel();

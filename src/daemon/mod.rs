@@ -125,6 +125,7 @@ pub(crate) struct Daemon {
     started: Instant,
     died: Died,
     holders: Holders,
+    forks: forks::Forks,
     cross_checks: paranoid::CrossChecks,
     subscribers: Arc<Subscribers>,
     metrics: Arc<Metrics>,
@@ -260,8 +261,10 @@ async fn live(
     let health = Health::default();
     let parts = Parts { log: log.clone(), subscribers: told, metrics: counted, wake, deaths, inbox, health };
     let engine = tokio::spawn(keep(making, parts, handle.down(), made));
+    let forks = forks::Forks::new(&folders.state, &config, died.clone());
     let daemon = Arc::new(Daemon {
         engine: handle,
+        forks,
         log,
         config: RwLock::new(Arc::clone(&config)),
         started_with: config,
@@ -279,6 +282,7 @@ async fn live(
     });
     let ended = serve(&daemon, (listener, &post), engine, stop.subscribe(), signals, serving).await;
     if ended.is_ok() {
+        drop(tokio::time::timeout(ENGINE_GRACE, daemon.forks.stop()).await);
         // Nobody appends any more. A disk that hangs does not hold up the end.
         drop(tokio::time::timeout(ENGINE_GRACE, daemon.log.anchor()).await);
     }
@@ -309,6 +313,7 @@ async fn serve(
     let teller = Arc::clone(daemon);
     // To the very end: who reads late is told late.
     tokio::spawn(async move { teller.systemd.tell_later().await });
+    let tended = tokio::spawn(forks::tend(Arc::clone(daemon)));
     let announcer = Arc::clone(daemon);
     let announce = tokio::spawn(async move {
         ready.await;
@@ -321,6 +326,7 @@ async fn serve(
         _ = stop.wait_for(|command| *command == Command::Stop) => None,
     };
     announce.abort();
+    tended.abort();
     fed.abort();
     if let Some(ended) = ended {
         return ended.and(Err(Fatal::Engine("it ended by itself".to_owned())));

@@ -4,7 +4,8 @@
 //! only the watchdog is not, for there is a next time.
 //!
 //! The watchdog is fed only by a cookie that came back, so systemd watches the eyes and not just the pulse. The variables
-//! that systemd set stay in the environment: the daemon starts no program that could inherit them.
+//! that systemd set stay in the environment: the one program that the daemon starts, git, gets an
+//! environment of its own.
 
 use super::Daemon;
 use super::handle::Sight;

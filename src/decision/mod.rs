@@ -105,6 +105,21 @@ fn ids(doubtful: &[&Line]) -> Vec<String> {
     doubtful.iter().map(|line| line.id.clone()).collect()
 }
 
+/// Decides whether a fork may be merged, of a view of what it rests on and of what its parent rests on: the world that it
+/// started from must still be there. Neither budgets nor other forks have a say.
+pub fn merge(view: &View) -> Result<Decision, Empty> {
+    if view.counts.rows == 0 {
+        return Err(Empty);
+    }
+    let doubtful: Vec<&Line> = view.lines.iter().filter(|line| line.is_doubtful()).collect();
+    Ok(if doubtful.iter().any(|line| line.critical) {
+        let Reason { text, evidence, .. } = reason::world_changed(&doubtful, view.counts);
+        fresh(view, &doubtful, Reason { code: Code::MergeStale, text, evidence })
+    } else {
+        kept(Transition::Resume, &doubtful, reason::valid(view, false), Vec::new())
+    })
+}
+
 /// The reason of a decision that replaces a resume because a fact failed in use.
 #[must_use]
 pub fn refuted(decision: Decision, ids: &[String]) -> Decision {

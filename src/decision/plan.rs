@@ -2,8 +2,8 @@
 
 use super::policy::Policy;
 use crate::index::storage::StoredHead;
-use std::collections::HashSet;
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 /// One branch of a fork.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,18 +18,45 @@ pub struct Branch {
 
 const SLUG_CHARS_MAX: usize = 40;
 
+impl Branch {
+    /// The id of the fork that it becomes: its branch without the `staled/` before it.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.branch.strip_prefix(PREFIX).unwrap_or(&self.branch)
+    }
+}
+
+const PREFIX: &str = "staled/";
+
+/// A fork's id, given that or the name of its branch.
+#[must_use]
+pub fn id_of(named: &str) -> &str {
+    named.strip_prefix(PREFIX).unwrap_or(named)
+}
+
 pub(super) fn plan(head: &StoredHead, policy: &Policy) -> Vec<Branch> {
-    let session = session_slug(head.session.as_str());
-    let home = policy.forks.join(&session);
-    let mut taken = HashSet::new();
-    let slugs = head.goal.hypotheses.iter().map(|hypothesis| unused(&slug(hypothesis), &mut taken));
-    slugs
-        .map(|slug| Branch {
-            branch: format!("staled/{session}/{slug}"),
+    branches(head.session.as_str(), &head.goal.hypotheses, &policy.forks, BTreeSet::new())
+}
+
+/// One branch for each hypothesis of a session, below the folder of all forks; `taken` are ids that others have.
+#[must_use]
+pub fn branches(
+    session: &str,
+    hypotheses: &[String],
+    forks: &Path,
+    mut taken: BTreeSet<String>,
+) -> Vec<Branch> {
+    let session = session_slug(session);
+    let home = forks.join(&session);
+    let mut branch = |hypothesis: &String| {
+        let slug = unused(&session, &slug(hypothesis), &mut taken);
+        Branch {
+            branch: format!("{PREFIX}{session}/{slug}"),
             workspace: home.join(&slug).join("workspace"),
             scratchpad: home.join(&slug).join("scratchpad"),
-        })
-        .collect()
+        }
+    };
+    hypotheses.iter().map(&mut branch).collect()
 }
 
 /// Two sessions never share a slug: where it does not say the whole name, a hash of the name does.
@@ -61,10 +88,10 @@ fn slug(text: &str) -> String {
     if trimmed.is_empty() { "branch".to_owned() } else { trimmed.to_owned() }
 }
 
-fn unused(slug: &str, taken: &mut HashSet<String>) -> String {
+fn unused(session: &str, slug: &str, taken: &mut BTreeSet<String>) -> String {
     let mut name = slug.to_owned();
     let mut next = 2;
-    while !taken.insert(name.clone()) {
+    while !taken.insert(format!("{session}/{name}")) {
         name = format!("{slug}-{next}");
         next += 1;
     }

@@ -35,11 +35,13 @@ pub enum Code {
     ForkBlockedSharedState,
     /// A client said that a fact failed in use.
     FactRefuted,
+    /// Something critical is stale that a fork rests on, or its parent.
+    MergeStale,
 }
 
 impl Code {
     /// Every one of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Valid,
         Self::CriticalStale,
         Self::WorldChanged,
@@ -48,6 +50,7 @@ impl Code {
         Self::Branchable,
         Self::ForkBlockedSharedState,
         Self::FactRefuted,
+        Self::MergeStale,
     ];
 
     /// The word on the wire.
@@ -62,6 +65,7 @@ impl Code {
             Self::Branchable => "branchable",
             Self::ForkBlockedSharedState => "fork_blocked_shared_state",
             Self::FactRefuted => "fact_refuted",
+            Self::MergeStale => "merge_stale",
         }
     }
 }

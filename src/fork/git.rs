@@ -6,6 +6,7 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -21,6 +22,8 @@ pub struct Git {
     /// Where its own programs are.
     exec_path: PathBuf,
     timeout: Duration,
+    /// Whose configuration the user's is; of whoever runs this process when there is none.
+    home: Option<PathBuf>,
 }
 
 /// Git did not do it.
@@ -82,7 +85,7 @@ impl Git {
     /// The git on the `PATH`, if it is new enough. Runs it twice.
     pub fn find() -> Result<Self, GitError> {
         let program = on_path("git").ok_or(GitError::Missing)?;
-        let found = Self { program, exec_path: PathBuf::new(), timeout: Duration::from_secs(10) };
+        let found = Self { program, exec_path: PathBuf::new(), timeout: Duration::from_secs(10), home: None };
         let version = found.run("say its version", found.plain().arg("--version"))?;
         let version = String::from_utf8_lossy(&version).trim().trim_start_matches("git version ").to_owned();
         if numbers(&version).is_none_or(|numbers| numbers < OLDEST) {
@@ -97,6 +100,30 @@ impl Git {
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
+    }
+
+    /// Its version, as far as it matters.
+    pub fn version(&self) -> Result<(u32, u32), GitError> {
+        let version = self.run("say its version", self.plain().arg("--version"))?;
+        let version = String::from_utf8_lossy(&version);
+        Ok(numbers(version.trim().trim_start_matches("git version ")).unwrap_or_default())
+    }
+
+    /// The user's own git, with all that the user configured: only for asking what that is.
+    #[must_use]
+    pub fn as_user(&self, tree: &Path) -> Command {
+        let mut command = Command::new(&self.program);
+        command.current_dir(tree).stdin(Stdio::null());
+        for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE"] {
+            command.env_remove(variable);
+        }
+        command
+    }
+
+    /// The same with another home to read the user's configuration in.
+    #[must_use]
+    pub fn with_home(self, home: PathBuf) -> Self {
+        Self { home: Some(home), ..self }
     }
 
     /// What must be executable for it to run: its programs and what loads them.
@@ -127,6 +154,99 @@ impl Git {
     /// A git for one repository: its own folder, and its work tree where it needs one. Neither is looked for.
     #[must_use]
     pub fn of(&self, gitdir: &Path, work_tree: Option<&Path>) -> Command {
+        let mut command = self.tame();
+        command.env("GIT_DIR", gitdir);
+        if let Some(work_tree) = work_tree {
+            command.env("GIT_WORK_TREE", work_tree).current_dir(work_tree);
+        }
+        command
+    }
+
+    /// A git that looks for the repository that this folder is in.
+    #[must_use]
+    pub fn within(&self, folder: &Path) -> Command {
+        let mut command = self.tame();
+        command.current_dir(folder);
+        command
+    }
+
+    /// A git for the work tree of a repository whose configuration somebody else may have written: the filters that it names
+    /// are named again as nothing. What its user wants ignored is.
+    pub fn of_untrusted(&self, gitdir: &Path, work_tree: &Path) -> Result<Command, GitError> {
+        let mut names = self.of(gitdir, None);
+        names.args(["config", "-z", "--name-only", "--get-regexp", "^filter\\."]);
+        // 1 says that there is none.
+        let output = self.output("read the configuration of a fork", &mut names, &[])?;
+        if !matches!(output.status.code(), Some(0 | 1)) {
+            return Err(failed("read the configuration of a fork", &output));
+        }
+        let mut command = self.of(gitdir, Some(work_tree));
+        let names = output.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        let mut count = 0;
+        for name in names {
+            let required = name.ends_with(b".required");
+            command.env(format!("GIT_CONFIG_KEY_{count}"), <OsStr as OsStrExt>::from_bytes(name));
+            command.env(format!("GIT_CONFIG_VALUE_{count}"), if required { "false" } else { "" });
+            count += 1;
+        }
+        if let Some(excludes) = self.excludes(gitdir, work_tree)? {
+            command.env(format!("GIT_CONFIG_KEY_{count}"), "core.excludesFile");
+            command.env(format!("GIT_CONFIG_VALUE_{count}"), excludes);
+            count += 1;
+        }
+        command.env("GIT_CONFIG_COUNT", count.to_string());
+        Ok(command)
+    }
+
+    /// What holds in a repository for its user, whichever file says it: the last value of each key that matches. Reading
+    /// runs nothing.
+    pub fn effective(&self, gitdir: &Path, keys: &str) -> Result<Vec<(String, Vec<u8>)>, GitError> {
+        let mut command = self.plain();
+        command.env_remove("GIT_CONFIG_NOSYSTEM").env_remove("GIT_CONFIG_GLOBAL");
+        match &self.home {
+            Some(home) => drop(command.env("HOME", home)),
+            None => {
+                let ours = ["HOME", "XDG_CONFIG_HOME"];
+                let ours = ours.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+                command.envs(ours);
+            }
+        }
+        command.env("GIT_DIR", gitdir).args(["-c", "safe.directory=*", "config", "-z", "--get-regexp", keys]);
+        let output = self.output("read the configuration of a repository", &mut command, &[])?;
+        if !matches!(output.status.code(), Some(0 | 1)) {
+            return Err(failed("read the configuration of a repository", &output));
+        }
+        let mut found: Vec<(String, Vec<u8>)> = Vec::new();
+        for line in output.stdout.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
+            // A key without a value is true.
+            let end = line.iter().position(|byte| *byte == b'\n').unwrap_or(line.len());
+            let value = line.get(end + 1..).unwrap_or(b"true").to_vec();
+            let key = String::from_utf8_lossy(&line[..end]).into_owned();
+            found.retain(|(known, _)| *known != key);
+            found.push((key, value));
+        }
+        Ok(found)
+    }
+
+    /// The file that names what its user wants ignored in every repository, if there may be one.
+    pub fn excludes(&self, gitdir: &Path, work_tree: &Path) -> Result<Option<PathBuf>, GitError> {
+        let set = self.effective(gitdir, "^core\\.excludesfile$")?.pop();
+        let home = self.home.clone().or_else(|| std::env::var_os("HOME").map(PathBuf::from));
+        if let Some((_, value)) = set {
+            let value = Path::new(<OsStr as OsStrExt>::from_bytes(&value));
+            return Ok(match (value.strip_prefix("~"), home) {
+                (Ok(below), Some(home)) => Some(home.join(below)),
+                _ if value.as_os_str().is_empty() => None,
+                _ => Some(work_tree.join(value)),
+            });
+        }
+        let apart =
+            std::env::var_os("XDG_CONFIG_HOME").filter(|folder| self.home.is_none() && !folder.is_empty());
+        let folder = apart.map(PathBuf::from).or_else(|| home.map(|home| home.join(".config")));
+        Ok(folder.map(|folder| folder.join("git/ignore")))
+    }
+
+    fn tame(&self) -> Command {
         let mut command = self.plain();
         for setting in [
             "core.hooksPath=/dev/null",
@@ -146,10 +266,6 @@ impl Git {
             "advice.detachedHead=false",
         ] {
             command.args(["-c", setting]);
-        }
-        command.env("GIT_DIR", gitdir);
-        if let Some(work_tree) = work_tree {
-            command.env("GIT_WORK_TREE", work_tree).current_dir(work_tree);
         }
         command
     }
@@ -172,6 +288,16 @@ impl Git {
         match output.status.code() {
             Some(0) => Ok(true),
             Some(1) => Ok(false),
+            _ => Err(failed(what, &output)),
+        }
+    }
+
+    /// Whether it ended with 0, and what it printed; any other code than 0 and 1 is an error.
+    pub fn tells(&self, what: &'static str, command: &mut Command) -> Result<(bool, Vec<u8>), GitError> {
+        let output = self.output(what, command, &[])?;
+        match output.status.code() {
+            Some(0) => Ok((true, output.stdout)),
+            Some(1) => Ok((false, output.stdout)),
             _ => Err(failed(what, &output)),
         }
     }
@@ -261,7 +387,7 @@ fn loader(program: &Path) -> io::Result<Option<PathBuf>> {
             let mut name = vec![0; number(32).min(4_096) as usize];
             file.read_exact_at(&mut name, number(8))?;
             let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-            return Ok(Some(PathBuf::from(<OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name))));
+            return Ok(Some(PathBuf::from(<OsStr as OsStrExt>::from_bytes(name))));
         }
     }
     Ok(None)

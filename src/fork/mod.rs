@@ -5,11 +5,53 @@
 //! it begins as the same world whatever git would have converted on a checkout.
 
 pub mod access;
+pub mod confine;
 pub mod git;
+pub mod merge;
+pub mod parent;
+pub mod shared;
+pub mod load;
+pub mod make;
+mod repository;
+mod carried;
+mod copy;
+mod staged;
+mod objects;
+pub mod work;
+pub mod keep;
+mod remove;
 mod places;
 
+pub use load::Load;
+pub use make::{Made, Place, Progress};
+pub use parent::Parent;
+
+use git::{Git, GitError};
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// What makes, judges, keeps and ends forks. It blocks; whoever must not wait calls it elsewhere.
+#[derive(Debug)]
+pub struct Hands {
+    /// Kept as it was found, so that copies can be made without it.
+    git: Result<Git, GitError>,
+    forks: PathBuf,
+    file_bytes_max: u64,
+}
+
+impl Hands {
+    /// Hands that keep forks in this folder, and copy files up to this long byte by byte.
+    #[must_use]
+    pub fn new(git: Result<Git, GitError>, forks: PathBuf, file_bytes_max: u64) -> Self {
+        // What symlinks lead to is compared with it.
+        let forks = std::fs::canonicalize(&forks).unwrap_or(forks);
+        Self { git, forks, file_bytes_max }
+    }
+
+    fn git(&self) -> Result<&Git, ForkError> {
+        self.git.as_ref().map_err(|error| ForkError::refused(error.code(), error.to_string()))
+    }
+}
 
 /// A fork cannot be made, judged or ended.
 #[derive(Debug, thiserror::Error)]

@@ -13,6 +13,7 @@ use crate::index::clock::Clock;
 use crate::session::SessionId;
 use crate::session::moment::Moment;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What a client may subscribe to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub enum Topic {
     Staleness,
     /// Decisions, as they are logged.
     Decision,
-    /// What becomes of forks. This version only plans forks, so nothing is told yet.
+    /// What becomes of forks.
     Fork,
     /// Events were, or may have been, lost, and a new epoch has begun.
     Gap,
@@ -142,6 +143,21 @@ pub fn decided(
         clock: clock.into(),
         receipt,
     })
+}
+
+#[derive(Serialize)]
+struct OfFork<'event> {
+    topic: &'static str,
+    event: &'event str,
+    session: &'event str,
+    #[serde(flatten)]
+    more: BTreeMap<&'event str, &'event str>,
+}
+
+/// Something became of a fork of this session, in a word: `created`, `discarded`, `base_moved`, `isolation_broken`, …
+#[must_use]
+pub fn fork(event: &str, session: &str, more: &[(&str, &str)]) -> String {
+    line(OfFork { topic: Topic::Fork.word(), event, session, more: more.iter().copied().collect() })
 }
 
 #[derive(Serialize)]

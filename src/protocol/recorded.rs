@@ -47,6 +47,7 @@ pub struct Judgeable {
     view: View,
     policy: Policy,
     refuted: Option<Vec<String>>,
+    merge: bool,
     logged: Verdict,
 }
 
@@ -113,6 +114,9 @@ impl Judgeable {
     }
 
     fn decide(&self) -> Option<Decision> {
+        if self.merge {
+            return decision::merge(&self.view).ok();
+        }
         let decision = decision::decide(&self.view, &self.policy).ok()?;
         Some(match &self.refuted {
             Some(ids) => decision::refuted(decision, ids),
@@ -187,6 +191,8 @@ struct Report {
     clock: ClockIn,
     #[serde(default)]
     refuted: Option<Vec<String>>,
+    #[serde(default)]
+    merge: Option<String>,
     transition: String,
     reason: ReasonIn,
     context: ContextIn,
@@ -276,7 +282,7 @@ impl Report {
             branches: self.forks.into_iter().map(|fork| fork.branch).collect(),
         };
         let policy = Policy { scratchpad_bytes_max: self.policy.scratchpad_bytes_max, ..Policy::default() };
-        Ok(Judgeable { name, view, policy, refuted: self.refuted, logged })
+        Ok(Judgeable { name, view, policy, refuted: self.refuted, merge: self.merge.is_some(), logged })
     }
 }
 

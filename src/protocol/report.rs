@@ -32,6 +32,8 @@ pub struct Circumstances<'report> {
     pub supersedes: Option<&'report str>,
     /// The rows that a client has just said failed in use, where that is why the decision was made.
     pub refuted: Option<&'report [String]>,
+    /// The fork that it says may be merged or not.
+    pub merge: Option<&'report str>,
     /// The thresholds it was made with.
     pub policy: &'report Policy,
     /// Another live process that holds the session.
@@ -52,6 +54,8 @@ pub struct Report<'report> {
     supersedes: Option<&'report str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refuted: Option<&'report [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    merge: Option<&'report str>,
     transition: &'static str,
     reason: ReasonOut<'report>,
     context: ContextOut<'report>,
@@ -286,6 +290,7 @@ pub fn report<'report>(
         clock: ClockOut::from(&view.clock),
         supersedes: made.supersedes,
         refuted: made.refuted,
+        merge: made.merge,
         transition: decision.transition.word(),
         reason: ReasonOut {
             code: decision.reason.code.word(),

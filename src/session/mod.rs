@@ -7,6 +7,7 @@ pub mod digest;
 pub mod line_ends;
 pub mod moment;
 pub mod privacy;
+pub mod reroot;
 pub mod source;
 
 use std::fmt;

@@ -4,7 +4,7 @@ use super::{staled, unread};
 use crate::harness::Place;
 use std::path::Path;
 
-const COMMANDS: [&[&str]; 33] = [
+const COMMANDS: [&[&str]; 42] = [
     &["serve"],
     &["register"],
     &["record"],
@@ -30,6 +30,15 @@ const COMMANDS: [&[&str]; 33] = [
     &["mem", "stats"],
     &["mem", "sessions"],
     &["mem", "forget"],
+    &["fork"],
+    &["fork", "create"],
+    &["fork", "list"],
+    &["fork", "status"],
+    &["fork", "access"],
+    &["fork", "exec"],
+    &["fork", "merge"],
+    &["fork", "discard"],
+    &["fork", "reprovision"],
     &["install"],
     &["install", "systemd"],
     &["list"],

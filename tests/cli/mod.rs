@@ -9,6 +9,7 @@ mod deaf;
 mod decide;
 mod doctor;
 pub(crate) mod export;
+mod fork;
 mod help;
 mod hostile;
 mod impasse;

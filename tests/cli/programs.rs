@@ -1,4 +1,5 @@
-//! The daemon runs nothing: whatever a repository is configured to have run, it stays one program from its start on.
+//! The daemon runs git, and nothing else: whatever a repository is configured to have run is not, not even where nothing but
+//! itself holds the daemon back.
 
 use super::serve::Serving;
 use super::{git, program, staled};
@@ -52,10 +53,20 @@ fn no_program_that_a_repository_names_is_ever_run() {
     std::fs::write(place.root.join(".git/refs/heads/main"), later).expect("a branch");
     place.write("a.odd", "2");
     wait_until("it is not", || decide(&daemon)["transition"] == "fresh");
+    ask(&daemon, "fork.create", &json!({ "session": "s", "hypotheses": ["one"] }));
+    let fork = json!({ "fork": "s/one", "force": true });
+    wait_until("it is independent", || {
+        ask(&daemon, "fork.status", &json!({ "fork": "s/one" }))["independent"] == true
+    });
+    ask(&daemon, "fork.merge", &json!({ "fork": "s/one" }));
+    ask(&daemon, "fork.reprovision", &fork);
+    ask(&daemon, "fork.discard", &fork);
     staled(&place, &daemon.socket, &["stop"]).ok();
     let ran = std::fs::read_to_string(&trace).expect("a trace");
     let ran: Vec<&str> = ran.lines().filter(|line| line.contains("exec")).collect();
-    assert!(ran.len() == 1 && ran[0].contains("/staled\", [\""), "{ran:#?}");
+    let is_git = |line: &&&str| line.split('"').nth(1).is_some_and(|program| program.ends_with("/git"));
+    let others: Vec<&&str> = ran.iter().filter(|line| !is_git(line)).collect();
+    assert!(others.len() == 1 && others[0].contains("/staled\", [\""), "{others:#?}");
     assert!(!canary.with_extension("ran").exists());
     // Git itself would have.
     let status = Command::new("git").args(["status"]).current_dir(&place.root).output().expect("git runs");

@@ -171,6 +171,10 @@ const TEXTS: &[&str] = &[
     "decision",
     "gap",
     "fork",
+    "f2/one-way",
+    "write",
+    "copy",
+    "git",
     "unborn",
     "**",
     "[",
@@ -270,10 +274,35 @@ pub(crate) fn requests(place: &Place, report: &Value) -> Vec<(&'static str, Valu
         ("log.read", json!({ "limit": 2, "tail": true })),
         ("check", json!({ "report": report })),
         ("reload", json!({})),
-        ("context.drop", json!({ "session": "f2" })),
     ];
     requests.extend(of_memory(place));
+    requests.extend(of_forks());
+    requests.push(("context.drop", json!({ "session": "f2" })));
     requests
+}
+
+fn of_forks() -> Vec<(&'static str, Value)> {
+    vec![
+        (
+            "fork.create",
+            json!({ "session": "f2", "hypotheses": ["one way", "../../other"], "copy": ["sub/b", "gone"] }),
+        ),
+        ("fork.create", json!({ "session": "f1", "hypotheses": ["copied"], "mode": "copy" })),
+        ("fork.list", json!({ "session": "f2" })),
+        ("fork.status", json!({ "fork": "f2/one-way" })),
+        ("fork.access", json!({ "fork": "f2/one-way", "path": "a", "mode": "write" })),
+        ("fork.access", json!({ "fork": "staled/f2/one-way", "path": "/etc", "mode": "list" })),
+        ("fork.exec", json!({ "fork": "f1/copied" })),
+        ("fork.exec", json!({ "fork": "f1/copied", "ended": 1 })),
+        ("fork.merge", json!({ "fork": "f2/one-way", "deadline_ms": 100 })),
+        ("fork.reprovision", json!({ "fork": "f2/one-way", "force": true })),
+        ("fork.discard", json!({ "fork": "f2/one-way" })),
+        ("fork.discard", json!({ "fork": "f2/other", "force": true })),
+        (
+            "decide",
+            json!({ "session": "f1", "provision": true, "goal": { "branchable": true, "hypotheses": ["p", "q"] } }),
+        ),
+    ]
 }
 
 fn of_memory(place: &Place) -> Vec<(&'static str, Value)> {

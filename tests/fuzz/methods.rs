@@ -61,6 +61,11 @@ fn least(method: &str) -> Value {
         "touch_ack" => json!({ "session": "s", "path": "a", "digest": "d" }),
         "subscribe" => json!({ "topics": ["gap"] }),
         "check" => json!({ "report": {} }),
+        "fork.create" => json!({ "session": "s" }),
+        "fork.access" => json!({ "fork": "s/a", "path": "a", "mode": "read" }),
+        "fork.status" | "fork.exec" | "fork.merge" | "fork.discard" | "fork.reprovision" => {
+            json!({ "fork": "s/a" })
+        }
         "mem_save" => json!({ "user_id": "u", "type": "t", "title": "t", "content": "c" }),
         "mem_session_summary" | "mem_session_end" => json!({ "user_id": "u", "summary": "s" }),
         "mem_search" => json!({ "user_id": "u", "query": "q" }),
@@ -82,8 +87,9 @@ fn every_verb_is_asked_for_by_its_own_method() {
     // Each of them is another verb, so it is enough that there are no more.
     let verbs = variants(include_str!("../../src/protocol/request.rs"), "pub enum Verb {\n");
     let memory = variants(include_str!("../../src/protocol/memory/mod.rs"), "pub enum Ask {\n");
-    // One verb stands for all that is asked of the memory.
-    assert_eq!(verbs - 1 + memory, METHODS.len(), "a verb has no method in the list");
+    let forks = variants(include_str!("../../src/protocol/fork/ask.rs"), "pub enum Ask {\n");
+    // One verb stands for all that is asked of the memory, and one for all that is asked of forks.
+    assert_eq!(verbs - 2 + memory + forks, METHODS.len(), "a verb has no method in the list");
 }
 
 fn variants(source: &str, begin: &str) -> usize {

@@ -6,6 +6,7 @@
 mod builds;
 mod changes;
 mod context;
+mod forks;
 mod heads;
 mod limits;
 mod watching;
@@ -136,8 +137,19 @@ const ELSEWHERE: &[(&str, Standing)] = &[
         ),
     ),
     ("R3", Untested("where a transcript ends is known to the hook that resumes it")),
-    ("R6", Untested("forks do not exist yet")),
-    ("R10", Untested("forks do not exist yet")),
+    (
+        "R66",
+        Untested(
+            "a fork is made without a checkout in the parent; that a HEAD which moves breaks at the event is r38",
+        ),
+    ),
+    ("R74", Untested("a fork's session goes by its id wherever it is asked from, and there are no projects")),
+    (
+        "R81",
+        Untested(
+            "a merge is made by the command line, in one step that cannot be half taken back: cli::fork",
+        ),
+    ),
     ("R15", Untested("hooks do not exist yet")),
     ("R17", Untested("hooks do not exist yet")),
     ("R21", Covered("daemon::eol::a_stale_file_says_whether_only_its_line_ends_differ")),
@@ -152,13 +164,15 @@ const ELSEWHERE: &[(&str, Standing)] = &[
 ];
 
 /// The kinds of report that concern what there is so far.
-const KINDS: [&str; 6] = [
+const KINDS: [&str; 8] = [
     "watching",
     "stale context",
     "false alarm",
     "missed change",
     "HEAD and branch",
     "lockfile, build, database",
+    "fork isolation",
+    "merge-back",
 ];
 
 fn tests() -> PathBuf {

@@ -38,7 +38,7 @@ fn w4_whatever_takes_events_asks_first_whether_some_were_lost() {
             assert!(first.starts_with("event) if event.need_rescan()"), "{}: {first}", source.display());
         }
     }
-    assert_eq!(takers, 1, "there is one place where events come in");
+    assert_eq!(takers, 2, "events come in at the world's marks, and at the watch over forks");
 }
 
 fn knows_of_nothing_at(daemon: &Daemon, place: &Place, path: &str) {

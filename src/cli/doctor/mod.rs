@@ -5,6 +5,7 @@
 
 mod answers;
 mod folders;
+mod forks;
 mod kernel;
 mod state;
 mod units;
@@ -71,12 +72,13 @@ impl Finding {
 pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
     let mut asked = Asked::ask(&shell.socket()?);
     let places = places(args, shell.socket()?, &mut asked)?;
-    let findings = examine(&places, &asked);
+    let mut findings = examine(&places, &asked);
+    findings.extend(forks::check(&places));
     let code = u8::from(!findings.iter().all(Finding::is_well));
     answered(code, print(&findings, shell))
 }
 
-/// All checks, in the order in which they are told.
+/// All checks but those of programs and of the kernel itself, in the order in which they are told.
 fn examine(places: &Places, asked: &Asked) -> Vec<Finding> {
     let mut findings = kernel::check(places, asked);
     findings.extend(folders::check(places, asked));

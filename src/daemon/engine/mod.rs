@@ -6,6 +6,7 @@
 //! It ends with the first failure of its index, and whoever waited is told so: see [`keeping`].
 
 mod counted;
+pub(super) mod forking;
 mod journaling;
 pub(super) mod keeping;
 mod pushing;
@@ -314,6 +315,7 @@ impl Engine {
             }
             self.metrics.changed(&outcome.changed);
             self.push_changes(&outcome.changed, at)?;
+            self.heed_bases(&outcome.changed)?;
             self.keep_proofs(&outcome.changed)?;
         }
         Ok(touched)

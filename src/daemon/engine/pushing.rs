@@ -23,7 +23,9 @@ impl Engine {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(unknown) => {
                     let name = self.index.head(change.session)?.session;
-                    unknown.insert(self.wants_changes(&name).then_some(name))
+                    // What a fork is measured by is told as what became of the fork.
+                    let told = !name.is_of_fork() && self.wants_changes(&name);
+                    unknown.insert(told.then_some(name))
                 }
             };
             let Some(name) = name else { continue };

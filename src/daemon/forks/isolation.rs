@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self as std_mpsc, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
-pub(in crate::daemon) use super::ledger::Finding;
+pub(in crate::daemon) use super::ledger::{Finding, Told};
 
 /// How often it is asked whether something ended without a word.
 const TICK: Duration = Duration::from_secs(1);
@@ -59,21 +59,20 @@ pub(in crate::daemon) struct Isolation {
 }
 
 impl Isolation {
-    /// Starts with no fork. The cookie folder is its own, best in the runtime folder. What is found comes out of the
-    /// queue in the order in which it was seen.
+    /// Starts with no fork. The cookie folder is its own, best in the runtime folder.
     pub(in crate::daemon) fn start(
         cookie_folder: &Path,
         died: &Died,
-    ) -> Result<(Self, mpsc::UnboundedReceiver<Finding>), IsolationError> {
-        let (findings, found) = mpsc::unbounded_channel();
-        let ledger = Arc::new(Ledger::new(findings));
+        told: Told,
+    ) -> Result<Self, IsolationError> {
+        let ledger = Arc::new(Ledger::new(told));
         let theirs = Arc::clone(&ledger);
         let told = Box::new(move |seen| theirs.take(seen));
         let guard = Arc::new(Guard::start(cookie_folder, told, died)?);
         let ticking = tick_along(&guard, &ledger, died).map_err(IsolationError::Threads)?;
         // Numbers of an earlier daemon are not given again.
         let exec = AtomicU64::new(clock::now().micros.unsigned_abs());
-        Ok((Self { guard, ledger, exec, _ticking: ticking }, found))
+        Ok(Self { guard, ledger, exec, _ticking: ticking })
     }
 
     /// Watches a fork, and comes back when all of it is watched, or it is found that it is not.

@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 pub(super) const LONG: Duration = Duration::from_secs(600);
 
@@ -49,6 +49,8 @@ pub(super) fn fork(base: &Path, no: u64, name: &str) -> Fork {
         made_at: 0,
         independent: true,
         left_out: Vec::new(),
+        copy: Vec::new(),
+        differs: Vec::new(),
         missing: Vec::new(),
         shared_by_symlink: Vec::new(),
         isolation: Recorded::default(),
@@ -56,11 +58,18 @@ pub(super) fn fork(base: &Path, no: u64, name: &str) -> Fork {
     }
 }
 
+fn start(cookies: &Path) -> (Isolation, UnboundedReceiver<Finding>) {
+    let (findings, found) = unbounded_channel();
+    // Nobody listens any more when a test has ended.
+    let told = Box::new(move |finding| drop(findings.send(finding)));
+    (Isolation::start(cookies, &Died::default(), told).unwrap(), found)
+}
+
 impl Stage0 {
     pub(super) fn new() -> Self {
         let temp = tempfile::Builder::new().prefix("staled-").tempdir().unwrap();
         let base = temp.path().canonicalize().unwrap();
-        let (isolation, found) = Isolation::start(&base.join("cookies"), &Died::default()).unwrap();
+        let (isolation, found) = start(&base.join("cookies"));
         Self { _temp: temp, base, isolation, found }
     }
 
@@ -69,7 +78,7 @@ impl Stage0 {
         if stopped {
             self.isolation.stop().await;
         }
-        let (isolation, found) = Isolation::start(&self.base.join("cookies"), &Died::default()).unwrap();
+        let (isolation, found) = start(&self.base.join("cookies"));
         (self.isolation, self.found) = (isolation, found);
     }
 
@@ -323,7 +332,7 @@ async fn what_changes_while_no_daemon_watches_is_doubt_and_what_did_not_is_none(
         assert!(stage.is_quiet().await);
     }
     stage.isolation.stop().await;
-    let (gone, ungone) = (Isolation::start(&stage.base.join("other"), &Died::default()).unwrap(), &path);
+    let (gone, ungone) = (start(&stage.base.join("other")), &path);
     stage.isolation = gone.0;
     stage.found = gone.1;
     fs::write(ungone, "y").unwrap();

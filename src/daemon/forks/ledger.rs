@@ -13,7 +13,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use tokio::sync::mpsc::UnboundedSender;
 
 /// Something that breaks a fork's isolation, or puts it in doubt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +24,9 @@ pub(in crate::daemon) struct Finding {
     /// What was seen.
     pub(in crate::daemon) violation: Violation,
 }
+
+/// Is told each finding, on the thread of the watch, before any barrier that comes after what it is about.
+pub(in crate::daemon) type Told = Box<dyn Fn(Finding) + Send + Sync>;
 
 /// What is known of one fork.
 pub(super) struct Kept {
@@ -40,13 +42,13 @@ pub(super) struct Kept {
 
 pub(super) struct Ledger {
     kept: Mutex<BTreeMap<u64, Kept>>,
-    findings: UnboundedSender<Finding>,
+    told: Told,
     begun: Instant,
 }
 
 impl Ledger {
-    pub(super) fn new(findings: UnboundedSender<Finding>) -> Self {
-        Self { kept: Mutex::default(), findings, begun: Instant::now() }
+    pub(super) fn new(told: Told) -> Self {
+        Self { kept: Mutex::default(), told, begun: Instant::now() }
     }
 
     pub(super) fn now(&self) -> Ms {
@@ -119,8 +121,7 @@ impl Ledger {
             other: other.map(WirePath),
             at: to_text(clock::now()),
         };
-        // Nobody listens any more when the daemon ends.
-        let _ = self.findings.send(Finding { no, state: fault.state(), violation });
+        (self.told)(Finding { no, state: fault.state(), violation });
     }
 
     fn owner(&self, path: &Path) -> Option<u64> {

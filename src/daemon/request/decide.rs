@@ -2,9 +2,10 @@
 
 use super::memory::seen_with_memory;
 use super::{Answer, Daemon, no_session};
-use crate::daemon::clock;
 use crate::daemon::handle::Need;
 use crate::daemon::paranoid::cross_check;
+use crate::daemon::{clock, forks};
+use crate::decision::plan::{Branch, branches};
 use crate::decision::policy::Policy;
 use crate::decision::{self, Decision};
 use crate::index::view::{Listed, View};
@@ -12,17 +13,20 @@ use crate::protocol::admission::Refused;
 use crate::protocol::answer::to_json;
 use crate::protocol::convert;
 use crate::protocol::event::{self, ReceiptOut, Topic};
+use crate::protocol::fork::Fork;
+use crate::protocol::fork::ask::Create;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::report::{Circumstances, report};
 use crate::protocol::request::Decide;
 use crate::session::SessionId;
 use crate::store::decision_log::Receipt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Rows above which only those that are not fresh are listed.
 pub(super) const ROWS_MAX: u32 = 1_000;
 
-pub(super) async fn decide(daemon: &Daemon, ask: Decide, began: Instant) -> Answer {
+pub(super) async fn decide(daemon: &Arc<Daemon>, ask: Decide, began: Instant) -> Answer {
     let listed = match ask.rows.as_deref() {
         None | Some("all") => Listed::AllUpTo(ROWS_MAX),
         Some("stale") => Listed::Doubtful,
@@ -55,13 +59,48 @@ pub(super) async fn decide(daemon: &Daemon, ask: Decide, began: Instant) -> Answ
         view.facts.retain(|fact| fact.observation.is_none());
         decision = decision::decide(&view, &policy).map_err(|_| no_session(&session))?;
     }
-    if ask.provision == Some(true) && !decision.branches.is_empty() {
-        let why = "this version plans forks and does not provision them; ask again without provision";
-        return Err(Refusal::application("fork_unavailable", why));
-    }
+    let made = branch_out(daemon, &view, &mut decision, ask.provision == Some(true)).await?;
     // Only now is it known that there is a session to hold.
     let held_by = daemon.holders.other(session.as_str(), ask.holder.map(|holder| holder.pid));
-    say(daemon, &view, &decision, Beside { supersedes: None, refuted: None, held_by }, began).await
+    let said = say(daemon, &view, &decision, Beside { held_by, ..Beside::default() }, began).await;
+    if said.is_err() {
+        // Nobody was told of them, and nobody has worked in them.
+        for fork in made {
+            forks::end(daemon, fork, true).await?;
+        }
+    }
+    said
+}
+
+/// Gives the branches of a fork the names that they have or will have, and makes them if that was asked for.
+async fn branch_out(
+    daemon: &Arc<Daemon>,
+    view: &View,
+    decision: &mut Decision,
+    provision: bool,
+) -> Result<Vec<Fork>, Refusal> {
+    if decision.branches.is_empty() {
+        return Ok(Vec::new());
+    }
+    let session = view.head.session.as_str();
+    let hypotheses = &view.head.goal.hypotheses;
+    if !provision {
+        if daemon.forks.any() {
+            let taken = forks::all(daemon).await?.into_iter().map(|fork| fork.fork).collect();
+            decision.branches = branches(session, hypotheses, &daemon.forks.folder, taken);
+        }
+        return Ok(Vec::new());
+    }
+    let ask =
+        Create { session: session.to_owned(), hypotheses: Some(hypotheses.clone()), ..Create::default() };
+    let made = forks::make(daemon, ask).await?;
+    let branch = |fork: &Fork| Branch {
+        branch: fork.branch.clone(),
+        workspace: fork.workspace.0.clone(),
+        scratchpad: fork.scratchpad.0.clone(),
+    };
+    decision.branches = made.iter().map(branch).collect();
+    Ok(made)
 }
 
 /// Whether a report of it would pass the gate.
@@ -71,6 +110,7 @@ fn is_sound(view: &View, decision: &Decision, policy: &Policy) -> bool {
         decided_at: clock::now(),
         supersedes: None,
         refuted: None,
+        merge: None,
         held_by: None,
         policy,
         took_us: 0,
@@ -95,11 +135,14 @@ pub(super) async fn seen(
 }
 
 /// What a report says that is neither view nor decision.
+#[derive(Default)]
 pub(super) struct Beside<'report> {
     /// The decision that it replaces.
     pub(super) supersedes: Option<&'report str>,
     /// What failed in use, where that is why it is made.
     pub(super) refuted: Option<&'report [String]>,
+    /// The fork that it says may be merged or not.
+    pub(super) merge: Option<&'report str>,
     /// Another live process that holds the session.
     pub(super) held_by: Option<u32>,
 }
@@ -117,6 +160,7 @@ pub(super) async fn say(
         decided_at: clock::now(),
         supersedes: beside.supersedes,
         refuted: beside.refuted,
+        merge: beside.merge,
         held_by: beside.held_by,
         policy: &daemon.policy(),
         took_us: u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX),

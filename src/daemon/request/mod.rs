@@ -15,6 +15,9 @@ mod status;
 mod subscribe;
 mod touch_ack;
 
+pub(super) use register::tell_own;
+pub(super) use sessions::told_again;
+
 use super::subscribers::Wanted;
 use super::{Command, Daemon};
 use crate::index::RegisterError;
@@ -58,7 +61,7 @@ pub(super) async fn answer(daemon: Arc<Daemon>, line: Vec<u8>, connection: u64) 
     reply(&daemon, request, began).instrument(span).await
 }
 
-async fn reply(daemon: &Daemon, request: Request, began: Instant) -> Reply {
+async fn reply(daemon: &Arc<Daemon>, request: Request, began: Instant) -> Reply {
     let mut wanted = None;
     let answer = match request.verb {
         Ok(verb) => {
@@ -78,7 +81,7 @@ async fn reply(daemon: &Daemon, request: Request, began: Instant) -> Reply {
     Reply { line, wanted }
 }
 
-async fn dispatch(daemon: &Daemon, verb: Verb, began: Instant, wanted: &mut Option<Wanted>) -> Answer {
+async fn dispatch(daemon: &Arc<Daemon>, verb: Verb, began: Instant, wanted: &mut Option<Wanted>) -> Answer {
     match verb {
         Verb::Hello => hello::hello(daemon).await,
         Verb::Register(context) => register::register(daemon, *context).await,
@@ -111,7 +114,7 @@ async fn dispatch(daemon: &Daemon, verb: Verb, began: Instant, wanted: &mut Opti
     }
 }
 
-fn no_session(session: &SessionId) -> Refusal {
+pub(super) fn no_session(session: &SessionId) -> Refusal {
     let why = format!(
         "there is no session {:?}, or it has no results and no invariants; register it first",
         session.as_str()
@@ -125,7 +128,7 @@ fn no_such_session(session: &SessionId) -> Refusal {
     Refusal::application("no_session_context", why)
 }
 
-fn blind() -> Refusal {
+pub(super) fn blind() -> Refusal {
     let why = "the watcher does not answer, so nothing can be said about the world; it is being made anew, ask again";
     Refusal::application("store_failed", why)
 }

@@ -54,7 +54,7 @@ pub(super) async fn refute(daemon: &Daemon, ask: Refute, began: Instant) -> Answ
                 daemon,
                 &view,
                 &decision::refuted(decided, &ids),
-                Beside { supersedes: Some(&superseded), refuted: Some(&ids), held_by: None },
+                Beside { supersedes: Some(&superseded), refuted: Some(&ids), ..Beside::default() },
                 began,
             )
             .await?

@@ -1,5 +1,6 @@
 //! `context.register` and `context.record`: take in what a client tells, look at it, keep it, and only then answer.
 
+use super::fork::heed_sources;
 use super::{Answer, Daemon, blind, no_session};
 use crate::daemon::clock;
 use crate::daemon::engine::Engine;
@@ -7,7 +8,7 @@ use crate::daemon::handle::{Need, Sight};
 use crate::daemon::synced::synced;
 use crate::index::Change;
 use crate::index::freshness::{Doubt, Freshness};
-use crate::index::row::{Role, RowNo, SessionNo};
+use crate::index::row::{Baseline, Role, Row, RowNo, SessionNo};
 use crate::index::view::{Line, Listed};
 use crate::protocol::answer::{Registered, Told, to_json};
 use crate::protocol::context::Context;
@@ -16,10 +17,12 @@ use crate::protocol::refusal::Refusal;
 use crate::protocol::report::ClockOut;
 use crate::session::SessionId;
 use crate::session::context::Update;
+use crate::session::source::Source;
 use crate::store::record::{Record, settled};
 use crate::store::syncer::Synced;
 use crate::world::{digest, login_name};
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -33,13 +36,55 @@ pub(super) async fn register(daemon: &Daemon, context: Context) -> Answer {
         return Err(Refusal::invalid_params("a context has a root, an absolute path"));
     }
     update.user.get_or_insert_with(login_name);
+    heed_crossing(daemon, &update).await?;
     tell(daemon, update).await
 }
 
 pub(super) async fn record(daemon: &Daemon, context: Context) -> Answer {
     let Some(name) = &context.session else { return Err(Refusal::invalid_params("name the session")) };
     let session = convert::session(name)?;
-    tell(daemon, convert::update(context, digest::blake3, session)?).await
+    let update = convert::update(context, digest::blake3, session)?;
+    heed_crossing(daemon, &update).await?;
+    tell(daemon, update).await
+}
+
+/// What a fork's session says that it has seen may lie where a fork has no business.
+async fn heed_crossing(daemon: &Daemon, update: &Update) -> Result<(), Refusal> {
+    if !daemon.forks.any() {
+        return Ok(());
+    }
+    let told = update.results.iter().chain(&update.invariants).map(|belief| &belief.source);
+    let inputs = |source: &Source| match source {
+        Source::Command { inputs, cwd, .. } => {
+            let paths = inputs.iter().filter_map(Source::path).map(Path::to_owned);
+            paths.chain(cwd.clone()).collect()
+        }
+        source => source.path().map(Path::to_owned).into_iter().collect::<Vec<_>>(),
+    };
+    let paths = told.flat_map(inputs).collect();
+    heed_sources(daemon, &update.session, "foreign_source", update.root.as_deref(), paths).await
+}
+
+/// Takes in what the daemon tells itself, and is done when all of it has been looked at and is on disk; says which rows are
+/// not fresh. What could not be looked at in time is told as an error, for it would say nothing.
+pub(in crate::daemon) async fn tell_own(daemon: &Daemon, update: Update) -> Result<Vec<String>, Refusal> {
+    let name = update.session.clone();
+    tell(daemon, update).await?;
+    let missed = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+        let Some(session) = engine.index.session(&name) else { return Err(no_session(&name)) };
+        let rows = engine.index.rows(session)?;
+        let looks = |row: &&Row| row.role == Role::Result && row.source_id.is_some();
+        let missed = |row: &Row| row.baseline == Baseline::Missed && row.inputs.is_empty();
+        let lines = engine.index.lines_of(session, &rows)?;
+        let doubtful = lines.into_iter().filter(|line| line.role != Role::Input && line.is_doubtful());
+        Ok((rows.iter().filter(looks).any(missed), doubtful.map(|line| line.id).collect()))
+    });
+    let (missed, doubtful) = missed.await??;
+    if missed {
+        let why = "what it rests on could not be looked at in time (context.register_deadline_ms); ask again";
+        return Err(Refusal::application("fork_unsettled", why));
+    }
+    Ok(doubtful)
 }
 
 async fn tell(daemon: &Daemon, update: Update) -> Answer {

@@ -31,7 +31,7 @@ pub(super) async fn get(daemon: &Daemon, ask: OfSession) -> Answer {
 }
 
 /// The context that was told, as far as it stands.
-fn told_again(head: StoredHead, rows: Vec<Row>) -> Update {
+pub(in crate::daemon) fn told_again(head: StoredHead, rows: Vec<Row>) -> Update {
     let of = |role: Role| rows.iter().filter(move |row| row.role == role).map(belief).collect();
     let fact = |fact: crate::index::storage::StoredFact| {
         let crate::index::storage::StoredFact { id, statement, evidence, sources, .. } = fact;
@@ -116,6 +116,10 @@ pub(super) async fn drop_session(daemon: &Daemon, ask: OfSession) -> Answer {
 
 fn end(engine: &mut Engine, name: &SessionId) -> Result<(String, oneshot::Receiver<Synced>), Refusal> {
     let Some(session) = engine.index.session(name) else { return Err(no_such_session(name)) };
+    if engine.index.fork(name.as_str())?.is_some() {
+        let why = format!("{name} is the session of a fork, and ends with it: staled fork discard {name}");
+        return Err(Refusal::application("fork_in_use", why));
+    }
     let record = Record::Dropped { session: name.to_string() };
     let released = engine.journaled(&record, |engine| engine.index.drop_session(session))?;
     engine.follow(Vec::new(), &released);

@@ -1,5 +1,6 @@
 //! `touch_ack`: the agent wrote a file itself; what it wrote is what it knows.
 
+use super::fork::heed_sources;
 use super::register::on_disk;
 use super::{Answer, Daemon, blind, no_such_session};
 use crate::daemon::clock;
@@ -23,6 +24,9 @@ pub(super) async fn touch_ack(daemon: &Daemon, ask: TouchAck) -> Answer {
     let deadline = Instant::now() + Duration::from_millis(daemon.config().context.register_deadline_ms);
     let name = session.clone();
     let path = ask.path.0;
+    if daemon.forks.any() {
+        heed_sources(daemon, &session, "foreign_write", None, vec![path.clone()]).await?;
+    }
     let acknowledged = daemon.engine.when(Need::Barrier, deadline, move |engine, sight| {
         if sight == Sight::Blind { Err(blind()) } else { apply(engine, &name, path, digest) }
     });

@@ -7,9 +7,11 @@
 use super::sum::Print;
 use crate::index::Index;
 use crate::index::SourceId;
-use crate::index::row::Changed;
+use crate::index::found::Found;
+use crate::index::freshness::{Freshness, judge};
+use crate::index::row::{Changed, Row};
 use crate::index::shelf::source_key;
-use crate::index::storage::{Storage, StorageError, Table};
+use crate::index::storage::{SourceState, Storage, StorageError, Table};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -104,6 +106,21 @@ impl<S: Storage> Index<S> {
             }
         }
         Ok(since)
+    }
+
+    /// Every path that differs from what a reader of a tree saw, below the tree, in the order of names. None where that
+    /// cannot be told: the tree is being verified, or what stood there then is not known any more.
+    pub fn changed_paths(&self, row: &Row) -> Result<Option<Vec<PathBuf>>, StorageError> {
+        let Some(tree) = row.source_id.filter(|source| !self.is_pending(*source)) else { return Ok(None) };
+        let state: SourceState = self.shelf.must(Table::Sources, &source_key(tree))?;
+        let Some(found @ Found::Tree(_)) = &state.found else { return Ok(None) };
+        if judge(row, found) == Freshness::Fresh {
+            return Ok(Some(Vec::new()));
+        }
+        let Some(version) = row.as_of else { return Ok(None) };
+        let changes = self.shelf.list::<Past>(Table::Changes, &source_key(tree))?;
+        let differs = changes.into_iter().filter(|(_, past)| past.at(version) != past.now);
+        Ok(Some(differs.map(|(key, _)| PathBuf::from(OsStr::from_bytes(&key[8..]))).collect()))
     }
 
     /// Forgets what no reader speaks of any more.

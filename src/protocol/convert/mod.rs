@@ -71,6 +71,12 @@ pub fn digest(told: &str) -> Checked<Digest> {
     told.parse().map_err(Refusal::invalid_params)
 }
 
+/// Hypotheses as `fork.create` tells them: none of them blank.
+pub fn hypotheses(told: &[String]) -> Checked<Vec<String>> {
+    let told = sentences("hypotheses", told)?;
+    told.into_iter().map(|hypothesis| not_blank("a hypothesis", hypothesis)).collect()
+}
+
 /// A goal that replaces the session's for one decision, or in a context.
 pub fn goal(told: wire::Goal) -> Checked<Goal> {
     let invalid = |why: Refusal| Refusal::application("goal_invalid", why);

@@ -4,7 +4,7 @@ use super::record::{Fork, Isolation, LeftOut, Mode, Stage};
 use crate::protocol::path::WirePath;
 use crate::protocol::time;
 use crate::session::moment::Moment;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Answer to `fork.create`, and what `decide` adds when it provisions.
 #[derive(Debug, Serialize)]
@@ -46,6 +46,10 @@ pub struct Told {
     pub made_at: String,
     /// Whether it needs nothing of the parent's repository any more.
     pub independent: bool,
+    /// Whether its tree was what the session had seen when it began.
+    pub workspace_matches: bool,
+    /// What of the session's rows it did not match.
+    pub differs: Vec<String>,
     /// What of the parent's tree is not in it.
     pub left_out: Vec<LeftOut>,
     /// What was asked to be copied and is not there, by name.
@@ -76,6 +80,8 @@ impl From<Fork> for Told {
             parent: fork.parent.tree,
             parent_branch: fork.parent.branch,
             independent: fork.independent,
+            workspace_matches: fork.differs.is_empty(),
+            differs: fork.differs,
             left_out: fork.left_out,
             missing: fork.missing,
             shared_by_symlink: fork.shared_by_symlink,
@@ -150,7 +156,7 @@ pub struct Access {
 }
 
 /// Answer to `fork.exec`, when a command begins: what whoever runs it confines it by.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Confinement {
     /// The fork's id.
     pub fork: String,

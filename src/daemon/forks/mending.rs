@@ -1,0 +1,117 @@
+//! What nobody asks for: mending what the last daemon left half done, watching what it left, and making forks independent.
+
+use super::isolation::Before;
+use super::{by_hand, ending, guard, isolation, on_disk};
+use crate::daemon::Daemon;
+use crate::daemon::handle::Need;
+use crate::protocol::fork::Fork;
+use crate::protocol::fork::record::Stage;
+use crate::protocol::refusal::Refusal;
+use crate::session::{SessionId, Side};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Between two tries at what failed.
+const PAUSE: Duration = Duration::from_secs(5);
+const PAUSE_LONG: Duration = Duration::from_secs(600);
+
+/// Mends, and then does what comes up, until the daemon ends.
+pub(in crate::daemon) async fn tend(daemon: Arc<Daemon>) {
+    while let Err(refusal) = mend(&daemon).await {
+        tracing::error!(why = %refusal, "forks could not be mended; tried again");
+        tokio::time::sleep(PAUSE).await;
+    }
+    daemon.forks.mended.send_replace(true);
+    loop {
+        let again = match free(&daemon).await {
+            Ok(()) => None,
+            Err(refusal) => {
+                tracing::warn!(why = %refusal, "a fork still needs objects of its parent; tried again");
+                Some(PAUSE_LONG)
+            }
+        };
+        match again {
+            None => daemon.forks.work.notified().await,
+            Some(pause) => drop(tokio::time::timeout(pause, daemon.forks.work.notified()).await),
+        }
+    }
+}
+
+/// What was being made goes, what was ending ends, and what is there is watched.
+async fn mend(daemon: &Daemon) -> Result<(), Refusal> {
+    let forks = daemon.engine.when(Need::Nothing, Instant::now(), |engine, _| engine.forks()).await??;
+    for fork in forks.iter().filter(|fork| fork.stage == Stage::Making) {
+        let home = fork.home.0.clone();
+        by_hand(daemon, "the undoing of a fork", move |hands| hands.remove(&home)).await?;
+        super::forget(daemon, vec![fork.clone()]).await?;
+        tell(daemon, "undone", fork).await?;
+    }
+    for fork in forks.iter().filter(|fork| fork.stage == Stage::Ending) {
+        ending::finish(daemon, fork.clone()).await?;
+        tell(daemon, "finished", fork).await?;
+    }
+    drop_strays(daemon).await?;
+    for fork in forks.iter().filter(|fork| fork.stage == Stage::Ready) {
+        guard(daemon, fork, Before::Watched).await?;
+    }
+    Ok(())
+}
+
+async fn tell(daemon: &Daemon, event: &'static str, fork: &Fork) -> Result<(), Refusal> {
+    tracing::warn!(fork = fork.fork, event, "a fork that a crash had cut short");
+    let (session, fork) = (fork.session.clone(), fork.fork.clone());
+    let told = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+        engine.tell_fork(event, &session, &[("fork", &fork)]);
+    });
+    told.await
+}
+
+/// A crash may leave what was registered for forks of which nothing was journaled yet.
+async fn drop_strays(daemon: &Daemon) -> Result<(), Refusal> {
+    let dropped = daemon.engine.when(Need::Nothing, Instant::now(), |engine, _| {
+        let forks = engine.forks()?;
+        let sides = |fork: &Fork| {
+            [SessionId::of_fork(fork.no, Side::Work), SessionId::of_fork(fork.baseline, Side::Base)]
+        };
+        let known: HashSet<SessionId> = forks.iter().flat_map(sides).collect();
+        for session in engine.index.sessions()? {
+            let name = engine.index.head(session)?.session;
+            if name.is_of_fork() && !known.contains(&name) {
+                engine.drop_named(&name)?;
+            }
+        }
+        Ok::<_, Refusal>(engine.synced())
+    });
+    on_disk(dropped.await??).await
+}
+
+/// Makes every fork independent of its parent's objects that is not.
+async fn free(daemon: &Daemon) -> Result<(), Refusal> {
+    loop {
+        let forks = super::all(daemon).await?;
+        let bound = |fork: &Fork| fork.stage == Stage::Ready && !fork.independent;
+        let Some(fork) = forks.into_iter().find(bound) else { return Ok(()) };
+        // Nobody ends it meanwhile; others may be made and ended, for this may take long.
+        let _objects = daemon.forks.objects.lock().await;
+        let Ok(fork) = super::find(daemon, &fork.fork).await else { continue };
+        let _excused = isolation(daemon).await?.excuse(fork.no, &fork.workspace.0.join(".git/objects")).await;
+        let workspace = fork.workspace.0.clone();
+        by_hand(daemon, "the making of a fork independent", move |hands| hands.make_independent(&workspace))
+            .await?;
+        keep_independent(daemon, fork).await?;
+    }
+}
+
+/// What was seen of it meanwhile stays: only this one field is set.
+async fn keep_independent(daemon: &Daemon, fork: Fork) -> Result<(), Refusal> {
+    let kept = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+        let now = engine.forks()?.into_iter().find(|now| now.no == fork.no);
+        if let Some(now) = now {
+            engine.keep_fork(&Fork { independent: true, ..now })?;
+            engine.tell_fork("independent", &fork.session, &[("fork", &fork.fork)]);
+        }
+        Ok::<_, Refusal>(engine.synced())
+    });
+    on_disk(kept.await??).await
+}

@@ -1,0 +1,97 @@
+//! `fork.access`, and what a fork's session says of itself: who is about to touch what, and who says that he did.
+
+use super::super::{Answer, Daemon};
+use super::is_ready;
+use crate::daemon::blocking::blocking;
+use crate::daemon::forks::{self, isolation, violated, violation};
+use crate::fork::access::{Apart, Place, Verdict, judge};
+use crate::protocol::answer::to_json;
+use crate::protocol::fork::Fork;
+use crate::protocol::fork::answer;
+use crate::protocol::fork::ask::{Access, AccessMode};
+use crate::protocol::fork::record::Isolated;
+use crate::protocol::refusal::Refusal;
+use crate::session::SessionId;
+use crate::session::source::absolute;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub(super) async fn access(daemon: &Daemon, ask: Access) -> Answer {
+    let fork = forks::find(daemon, &ask.fork).await?;
+    let path = absolute(&fork.root.0, &ask.path.0);
+    let verdict = judged(daemon, &fork, path.clone(), ask.mode).await?;
+    let watch = isolation(daemon).await?;
+    match (verdict.allow, ask.mode) {
+        (true, AccessMode::Write) => {
+            let valid = Duration::from_secs(daemon.config().fork.access_s);
+            watch.allow(fork.no, &verdict.path, valid).await;
+            // What is written over a symlink takes the place of the symlink.
+            if verdict.entry != verdict.path {
+                watch.allow(fork.no, &verdict.entry, valid).await;
+            }
+        }
+        (true, AccessMode::Read | AccessMode::List) => watch.settled().await,
+        (false, _) => {
+            watch.deny(fork.no);
+            watch.settled().await;
+        }
+    }
+    let isolation_broken = broken(&forks::find(daemon, &fork.fork).await?);
+    let access = if verdict.allow { "allow" } else { "deny" };
+    Ok(to_json(&answer::Access { access, reason: verdict.why, isolation_broken }))
+}
+
+pub(super) fn broken(fork: &Fork) -> bool {
+    fork.isolation.state == Isolated::Broken
+}
+
+async fn judged(daemon: &Daemon, fork: &Fork, path: PathBuf, mode: AccessMode) -> Result<Verdict, Refusal> {
+    let forks = forks::all(daemon).await?;
+    let place = |fork: &Fork| Place {
+        fork: fork.fork.clone(),
+        workspace: fork.workspace.0.clone(),
+        scratchpad: fork.scratchpad.0.clone(),
+    };
+    let others: Vec<Place> = forks.iter().filter(|other| other.no != fork.no).map(place).collect();
+    let parents: BTreeSet<PathBuf> = forks.iter().map(|fork| fork.parent.tree.0.clone()).collect();
+    let parents: Vec<PathBuf> = parents.into_iter().collect();
+    let (own, forks_folder) = (place(fork), daemon.forks.folder.clone());
+    let look = move || {
+        let apart = Apart { own: &own, forks: &others, parents: &parents, forks_folder: &forks_folder };
+        judge(&path, mode, &apart)
+    };
+    let judged = blocking("a look at a path", look).await;
+    judged.map_err(|undone| Refusal::application("fork_failed", undone))
+}
+
+/// A session that says it rests on something of another fork, or of the parent, or that it wrote there, has crossed over:
+/// its own word is all the proof that is needed.
+pub(in crate::daemon::request) async fn heed_sources(
+    daemon: &Daemon,
+    name: &SessionId,
+    kind: &'static str,
+    root: Option<&Path>,
+    paths: Vec<PathBuf>,
+) -> Result<(), Refusal> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let id = name.as_str().to_owned();
+    let known = daemon.engine.when(
+        crate::daemon::handle::Need::Nothing,
+        std::time::Instant::now(),
+        move |engine, _| engine.index.fork(&id),
+    );
+    let Some(bytes) = known.await?? else { return Ok(()) };
+    let Some(fork) = Fork::from_bytes(&bytes).ok().filter(is_ready) else { return Ok(()) };
+    let root = root.unwrap_or(&fork.root.0).to_owned();
+    for path in paths {
+        let path = absolute(&root, &path);
+        let verdict = judged(daemon, &fork, path.clone(), AccessMode::Read).await?;
+        if !verdict.allow {
+            violated(&daemon.engine, fork.no, Isolated::Broken, violation(kind, path, None)).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! What of a fork's work is nowhere else.
+//!
+//! Promise: when in doubt there is some. What is asked runs nothing that the fork's own configuration names.
+
+use super::carried::Uncommitted;
+use super::git::GitError;
+use super::{ForkError, Hands};
+use crate::fork::repository::as_path;
+use crate::protocol::fork::record::Mode;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// What was done in a fork.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Work {
+    /// The commit that its HEAD is.
+    pub tip: Option<String>,
+    /// How many commits its branches have that the base has not.
+    pub commits: u64,
+    /// Whether all of them are in the parent: reachable from its HEAD or a branch.
+    pub merged: bool,
+    /// What is not committed and was not carried over as it is: staged, changed, or untracked and not ignored. A repository in
+    /// it ends with a slash. Nothing is known of it in a copy.
+    pub dirty: Vec<PathBuf>,
+    /// Whether something is stashed.
+    pub stash: bool,
+}
+
+impl Hands {
+    /// What was done in a fork that began at this commit. Of a copy nothing can be told but by comparing it.
+    pub fn work(
+        &self,
+        workspace: &Path,
+        mode: Mode,
+        base: Option<&str>,
+        parent_repository: Option<&Path>,
+    ) -> Result<Work, ForkError> {
+        if mode == Mode::Copy {
+            return Ok(Work::default());
+        }
+        let tip = self.commit_of(workspace, "HEAD")?;
+        let not_base: Vec<String> = base.iter().map(|base| format!("^{base}")).collect();
+        let commits = self.count(workspace, tip.is_some(), &not_base, None)?;
+        let merged = commits == 0
+            || match parent_repository.filter(|repository| repository.is_dir()) {
+                Some(parent) => self.is_merged(workspace, tip.is_some(), &not_base, parent)?,
+                None => false,
+            };
+        let stash = self.commit_of(workspace, "refs/stash")?.is_some();
+        Ok(Work { tip, commits, merged, dirty: self.own_work(workspace)?, stash })
+    }
+
+    /// The commit that a ref names; none when there is no such ref.
+    pub(super) fn commit_of(&self, workspace: &Path, name: &str) -> Result<Option<String>, ForkError> {
+        let git = self.git()?;
+        let mut command = git.of(&workspace.join(".git"), None);
+        let known = git.asks("read a ref", command.args(["rev-parse", "-q", "--verify", name]))?;
+        if !known {
+            return Ok(None);
+        }
+        let id = git.run("read a ref", &mut command)?;
+        Ok(Some(String::from_utf8_lossy(&id).trim().to_owned()))
+    }
+
+    fn is_merged(
+        &self,
+        workspace: &Path,
+        born: bool,
+        not_base: &[String],
+        parent: &Path,
+    ) -> Result<bool, ForkError> {
+        let git = self.git()?;
+        let mut heads = git.of(parent, None);
+        heads.args(["for-each-ref", "--format=^%(objectname)", "refs/heads"]);
+        let heads = git.run("list the branches of the parent", &mut heads)?;
+        let heads = String::from_utf8_lossy(&heads);
+        let mut not: Vec<String> = heads.lines().map(str::to_owned).chain(not_base.iter().cloned()).collect();
+        let mut head = git.of(parent, None);
+        match git.run("read HEAD of the parent", head.args(["rev-parse", "-q", "--verify", "HEAD"])) {
+            Ok(head) => not.push(format!("^{}", String::from_utf8_lossy(&head).trim())),
+            // An unborn HEAD holds nothing.
+            Err(GitError::Failed { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(self.count(workspace, born, &not, Some(parent))? == 0)
+    }
+
+    /// How many commits HEAD and the branches have that are in none of these.
+    fn count(
+        &self,
+        workspace: &Path,
+        born: bool,
+        not: &[String],
+        parent: Option<&Path>,
+    ) -> Result<u64, ForkError> {
+        let git = self.git()?;
+        let mut command = git.of(&workspace.join(".git"), None);
+        if let Some(parent) = parent {
+            // The parent may have commits that the fork never saw, and may not be asked about otherwise.
+            let store = super::objects::quoted(parent.join("objects").as_os_str().as_bytes());
+            command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", OsString::from_vec(store));
+        }
+        command.args(["rev-list", "--count", "--ignore-missing", "--branches"]);
+        if born {
+            command.arg("HEAD");
+        }
+        command.arg("--stdin");
+        let said = git.feed("count the commits of the fork", &mut command, not.join("\n").as_bytes())?;
+        let count = String::from_utf8_lossy(&said).trim().parse();
+        count.map_err(|_| ForkError::refused("fork_failed", "git counts commits and says no number"))
+    }
+
+    /// What is not committed in a fork, carried over or not.
+    pub(super) fn dirty(&self, workspace: &Path) -> Result<Vec<PathBuf>, ForkError> {
+        let found = self.uncommitted(&workspace.join(".git"), workspace)?;
+        Ok(found.into_iter().map(|one| one.path).collect())
+    }
+
+    /// What is not committed in the tree that a root is in; nothing where there is no repository.
+    pub fn parent_dirty(&self, root: &Path) -> Result<Vec<PathBuf>, ForkError> {
+        let parent = self.parent(root, None, None)?;
+        let Some(gitdir) = &parent.gitdir else { return Ok(Vec::new()) };
+        Ok(self.uncommitted(gitdir, &parent.tree)?.into_iter().map(|one| one.path).collect())
+    }
+
+    /// What is not committed.
+    pub(super) fn uncommitted(&self, gitdir: &Path, tree: &Path) -> Result<Vec<Uncommitted>, ForkError> {
+        let git = self.git()?;
+        let mut command = git.of_untrusted(gitdir, tree)?;
+        command.args(["status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all"]);
+        command.arg("--ignore-submodules=all");
+        let said = git.run("say what is not committed", &mut command)?;
+        let read = |line: &[u8]| {
+            let before = match line.first()? {
+                b'1' => 8,
+                b'u' => 10,
+                b'?' => 1,
+                _ => return None,
+            };
+            let path = line.splitn(before + 1, |byte| *byte == b' ').nth(before)?;
+            Some(Uncommitted { line: line.to_owned(), path: as_path(path).to_owned() })
+        };
+        Ok(said.split(|byte| *byte == 0).filter_map(read).collect())
+    }
+}
+
+/// Whether that is how a folder is spelled which git does not look into.
+pub(super) fn is_nested(path: &Path) -> bool {
+    OsStr::as_bytes(path.as_os_str()).ends_with(b"/")
+}

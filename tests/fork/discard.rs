@@ -1,0 +1,88 @@
+//! `fork.discard` and `fork.reprovision`: what is nowhere else is refused without force, and kept with it.
+
+use super::{Scene, at, git};
+use crate::harness::refusal;
+use serde_json::json;
+
+#[test]
+fn a_fork_without_work_of_its_own_goes_without_a_word() {
+    let scene = Scene::new();
+    std::fs::write(scene.root().join("README"), "dirty parent\n").unwrap();
+    let forks = scene.create(&json!({}));
+    let gone = scene.daemon.ask("fork.discard", &json!({ "fork": "staled/s/cache-it" }));
+    assert_eq!((gone["discarded"].as_bool(), gone["kept"].is_null()), (Some(true), true), "{gone}");
+    assert!(!at(&forks[0]["workspace"]).exists() && at(&forks[1]["workspace"]).exists());
+    let mut client = scene.daemon.client();
+    assert_eq!(refusal(&mut client, "fork.status", &json!({ "fork": "s/cache-it" })), "not_found");
+    assert_eq!(refusal(&mut client, "decide", &json!({ "session": "s/cache-it" })), "no_session_context");
+    assert_eq!(refusal(&mut client, "context.drop", &json!({ "session": "s/check-twice" })), "fork_in_use");
+}
+
+#[test]
+fn commits_of_a_discarded_fork_stay_reachable_by_the_id_in_the_reply() {
+    let scene = Scene::new();
+    scene.create(&json!({}));
+    scene.commit("s/cache-it", "src/token.rs", "cached\n");
+    scene.work("s/cache-it", |workspace| std::fs::write(workspace.join("left"), "not committed").unwrap());
+    let mut client = scene.daemon.client();
+    assert_eq!(refusal(&mut client, "fork.discard", &json!({ "fork": "s/cache-it" })), "fork_unsaved");
+    let gone = scene.daemon.ask("fork.discard", &json!({ "fork": "s/cache-it", "force": true }));
+    let kept = &gone["kept"];
+    let (path, commit) = (at(&kept["path"]), kept["commit"].as_str().unwrap());
+    let uncommitted = kept["uncommitted"].as_str().unwrap();
+    git(scene.root(), &["fetch", "-q", path.to_str().unwrap(), uncommitted]);
+    assert_eq!(git(scene.root(), &["show", &format!("{commit}:src/token.rs")]), "cached");
+    assert_eq!(git(scene.root(), &["show", "FETCH_HEAD:left"]), "not committed");
+    assert_eq!(kept["fetch"], format!("git fetch {} {uncommitted}", path.display()));
+}
+
+#[test]
+fn what_was_merged_needs_no_force() {
+    let scene = Scene::new();
+    let forks = scene.create(&json!({}));
+    scene.commit("s/cache-it", "src/token.rs", "cached\n");
+    let workspace = at(&forks[0]["workspace"]);
+    git(scene.root(), &["pull", "-q", "--no-rebase", workspace.to_str().unwrap(), "staled/s/cache-it"]);
+    let gone = scene.daemon.ask("fork.discard", &json!({ "fork": "s/cache-it" }));
+    assert!(gone["kept"].is_null(), "{gone}");
+}
+
+#[test]
+fn a_copy_with_changes_is_kept_as_a_folder() {
+    let place = crate::harness::Place::new();
+    place.write("src/token.rs", "ttl\n");
+    place.write("src/clock.rs", "skew\n");
+    let scene = Scene::on(place);
+    scene.create(&json!({}));
+    scene.work("s/cache-it", |workspace| std::fs::write(workspace.join("left"), "x").unwrap());
+    let mut client = scene.daemon.client();
+    assert_eq!(refusal(&mut client, "fork.discard", &json!({ "fork": "s/cache-it" })), "fork_unsaved");
+    let gone = scene.daemon.ask("fork.discard", &json!({ "fork": "s/cache-it", "force": true }));
+    let kept = at(&gone["kept"]["path"]);
+    let found = walk(&kept);
+    assert!(found.iter().any(|path| path.ends_with("left")), "{found:?}");
+    assert!(scene.daemon.ask("fork.discard", &json!({ "fork": "s/check-twice" }))["kept"].is_null());
+}
+
+fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| [walk(&path), vec![path]].concat()).collect()
+}
+
+#[test]
+fn a_fork_that_is_not_isolated_is_made_again() {
+    let scene = Scene::new();
+    let forks = scene.create(&json!({}));
+    let workspace = at(&forks[0]["workspace"]);
+    std::fs::write(workspace.join("who"), "?").unwrap();
+    assert_eq!(scene.status("s/cache-it")["isolation_broken"], true);
+    std::fs::write(scene.root().join("README"), "newer parent\n").unwrap();
+    let again = scene.daemon.ask("fork.reprovision", &json!({ "fork": "s/cache-it", "force": true }));
+    assert_eq!(again["forks"][0]["fork"], "s/cache-it", "{again}");
+    assert_eq!(again["forks"][0]["isolation_broken"], false);
+    assert!(!again["kept"].is_null());
+    assert!(!workspace.join("who").exists());
+    assert_eq!(std::fs::read_to_string(workspace.join("README")).unwrap(), "newer parent\n");
+    let status = scene.status("s/cache-it");
+    assert!(status["base_moved"].is_null() && status["isolation"]["state"] == "intact", "{status}");
+}

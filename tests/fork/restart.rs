@@ -1,0 +1,57 @@
+//! Forks over a restart, a compaction and an index that is made again.
+
+use super::{Scene, paths};
+use crate::harness::Daemon;
+use serde_json::json;
+
+#[test]
+fn forks_are_what_they_were_after_a_restart() {
+    let scene = Scene::new();
+    let made = scene.create(&json!({}));
+    scene.commit("s/cache-it", "src/token.rs", "cached\n");
+    std::fs::write(scene.root().join("README"), "parent\n").unwrap();
+    let before = scene.status("s/cache-it");
+    let Scene { place, daemon } = scene;
+    daemon.stop();
+    let scene = Scene { daemon: Daemon::start(&place.home), place };
+    let after = scene.status("s/cache-it");
+    for key in ["fork", "base", "workspace", "changed", "both_changed", "isolation"] {
+        assert_eq!(after[key], before[key], "{key}: {after}");
+    }
+    assert_eq!(paths(&after["base_moved"]["changed"]), ["README"]);
+    assert_eq!(made[0]["fork"], after["fork"]);
+    let merge = scene.merge("s/cache-it");
+    assert_eq!(merge["may_merge"], true, "{merge}");
+}
+
+#[test]
+fn an_index_that_is_made_again_knows_every_fork() {
+    let scene = Scene::new();
+    scene.create(&json!({}));
+    let Scene { place, daemon } = scene;
+    daemon.stop();
+    std::fs::remove_dir_all(place.home.join("state/index")).unwrap();
+    let scene = Scene { daemon: Daemon::start(&place.home), place };
+    let listed = scene.daemon.ask("fork.list", &json!({}));
+    let forks = listed["forks"].as_array().unwrap();
+    assert_eq!(forks.len(), 2, "{listed}");
+    assert!(
+        forks.iter().all(|fork| fork["base_moved"].is_null() && fork["changed"] == json!([])),
+        "{listed}"
+    );
+    // What changes from now on is told as before.
+    std::fs::write(scene.root().join("README"), "parent\n").unwrap();
+    assert_eq!(paths(&scene.status("s/cache-it")["base_moved"]["changed"]), ["README"]);
+}
+
+#[test]
+fn what_is_written_while_no_daemon_watches_is_not_called_intact() {
+    let scene = Scene::new();
+    let forks = scene.create(&json!({}));
+    let Scene { place, daemon } = scene;
+    daemon.stop();
+    std::fs::write(super::at(&forks[0]["workspace"]).join("src/clock.rs"), "meanwhile\n").unwrap();
+    let scene = Scene { daemon: Daemon::start(&place.home), place };
+    assert_eq!(scene.status("s/cache-it")["isolation"]["state"], "unknown");
+    assert_eq!(scene.status("s/check-twice")["isolation"]["state"], "intact");
+}

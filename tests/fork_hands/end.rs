@@ -1,0 +1,241 @@
+//! What is left to do in a fork, what is kept of it, and how it goes.
+
+use super::*;
+use crate::harness::skipped;
+use staled::fork::work::Work;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+impl Rig {
+    fn work(&self, place: &Place, made: &Made) -> Work {
+        let parent = self.parent.join(".git");
+        self.hands.work(&place.workspace, Mode::Git, made.base.as_deref(), Some(&parent)).unwrap()
+    }
+
+    fn kept(&self) -> PathBuf {
+        self.top().join("state/kept/a")
+    }
+}
+
+fn commit(tree: &Path, content: &str) -> String {
+    fs::write(tree.join("tracked"), content).unwrap();
+    git(tree, &["commit", "-qam", content]);
+    git(tree, &["rev-parse", "HEAD"])
+}
+
+#[test]
+fn work_is_what_is_nowhere_else() {
+    let rig = Rig::new();
+    let (place, made) = rig.fork("a");
+    let tree = &place.workspace;
+    let base = made.base.clone();
+    let nothing = Work { tip: base.clone(), commits: 0, merged: true, dirty: Vec::new(), stash: false };
+    assert_eq!(rig.work(&place, &made), nothing);
+    fs::write(tree.join("x.ignored"), "i").unwrap();
+    assert_eq!(rig.work(&place, &made), nothing, "what is ignored is no work");
+
+    fs::write(tree.join("new"), "n").unwrap();
+    fs::write(tree.join("tracked"), "changed\n").unwrap();
+    git(tree, &["rm", "-q", "--cached", "folder/below"]);
+    let dirty = rig.work(&place, &made).dirty;
+    assert_eq!(dirty, ["folder/below", "tracked", "folder/below", "new"].map(PathBuf::from));
+    git(tree, &["stash", "-u"]);
+    let stashed = rig.work(&place, &made);
+    assert!(stashed.stash && stashed.dirty.is_empty());
+    git(tree, &["stash", "drop", "-q"]);
+
+    let tip = commit(tree, "work");
+    let work = rig.work(&place, &made);
+    assert_eq!((work.tip.as_deref(), work.commits, work.merged), (Some(tip.as_str()), 1, false));
+    git(&rig.parent, &["fetch", "-q", tree.to_str().unwrap(), "HEAD:refs/heads/taken"]);
+    commit(&rig.parent, "the parent goes on");
+    let work = rig.work(&place, &made);
+    assert_eq!((work.commits, work.merged), (1, true));
+
+    // Work on another branch is work, wherever HEAD is.
+    git(tree, &["checkout", "-qb", "aside"]);
+    commit(tree, "aside");
+    git(tree, &["checkout", "-q", "staled/s/a"]);
+    let work = rig.work(&place, &made);
+    assert_eq!((work.commits, work.merged), (2, false));
+    let alone = rig.hands.work(tree, Mode::Git, base.as_deref(), Some(Path::new("/nonexistent"))).unwrap();
+    assert!(!alone.merged, "a parent that is gone has nothing");
+}
+
+/// Everything that can be lost, and a check that it was not.
+fn busy(rig: &Rig) -> (Place, Made) {
+    let (place, made) = rig.fork("a");
+    let tree = &place.workspace;
+    commit(tree, "stashed later");
+    fs::write(tree.join("tracked"), "stashed\n").unwrap();
+    git(tree, &["stash"]);
+    git(tree, &["branch", "aside"]);
+    commit(tree, "committed\n");
+    fs::write(tree.join("tracked"), "staged\n").unwrap();
+    git(tree, &["add", "tracked"]);
+    fs::write(tree.join("tracked"), "unstaged\n").unwrap();
+    fs::remove_file(tree.join("folder/below")).unwrap();
+    fs::remove_dir(tree.join("folder")).unwrap();
+    fs::write(tree.join("folder"), "a file now").unwrap();
+    fs::write(tree.join("new\nname"), "n").unwrap();
+    symlink("/etc", tree.join("link")).unwrap();
+    git(tree, &["init", "-q", "inner"]);
+    fs::write(tree.join("inner/precious"), "p").unwrap();
+    (place, made)
+}
+
+fn is_kept(to: &Path, place: &Place, kept: &staled::fork::keep::KeptWork) {
+    let show = |what: &str| git(to, &["show", what]);
+    assert_eq!(kept.commit, ask(to, &["rev-parse", "refs/heads/staled/s/a"]));
+    let rest = kept.uncommitted.clone().unwrap();
+    assert_eq!(git(to, &["rev-parse", &format!("{rest}^")]), kept.commit.clone().unwrap());
+    assert_eq!(show(&format!("{rest}:tracked")), "unstaged");
+    assert_eq!(show(&format!("{rest}:folder")), "a file now");
+    assert_eq!(show(&format!("{rest}:new\nname")), "n");
+    assert_eq!(show(&format!("{rest}:link")), "/etc");
+    assert_eq!(show(":tracked"), "staged");
+    assert_eq!(show("stash:tracked"), "stashed");
+    assert_eq!(show("aside:tracked"), "stashed later");
+    assert_eq!(show("HEAD:tracked"), "committed");
+    assert_eq!(git(to, &["rev-parse", "--is-bare-repository"]), "true");
+    assert_eq!(fs::read_to_string(to.join("staled.nested/inner/precious")).unwrap(), "p");
+    assert!(!place.workspace.join(".git").exists());
+    git(to, &["fsck", "--strict"]);
+}
+
+#[test]
+fn what_is_kept_is_everything_and_needs_nothing() {
+    let rig = Rig::new();
+    let (place, _) = busy(&rig);
+    let before = snapshot(&rig.parent);
+    let kept = rig.hands.keep(&place.workspace, Mode::Git, &rig.kept()).unwrap();
+    unchanged(&before, &rig.parent);
+    let id = kept.uncommitted.clone().unwrap();
+    git(
+        &rig.parent,
+        &["fetch", "-q", rig.kept().to_str().unwrap(), "refs/staled/uncommitted:refs/heads/back"],
+    );
+    assert_eq!(git(&rig.parent, &["rev-parse", "back"]), id);
+    fs::remove_dir_all(&rig.parent).unwrap();
+    rig.hands.remove(&place.home).unwrap();
+    is_kept(&rig.kept(), &place, &kept);
+    assert_eq!(rig.hands.keep(&place.workspace, Mode::Git, &rig.kept()).unwrap(), kept, "done again");
+}
+
+#[test]
+fn keeping_goes_on_where_it_was_killed() {
+    for step in 0..4 {
+        let rig = Rig::new();
+        let (place, _) = busy(&rig);
+        let gitdir = place.workspace.join(".git");
+        match step {
+            0 => {
+                for left in ["staled.index", "staled.index.lock", "index.lock"] {
+                    fs::write(gitdir.join(left), "half").unwrap();
+                }
+            }
+            1 => {
+                fs::create_dir_all(gitdir.join("refs/staled")).unwrap();
+                fs::write(gitdir.join("refs/staled/uncommitted.lock"), "").unwrap();
+                fs::create_dir_all(gitdir.join("staled.nested")).unwrap();
+                fs::rename(place.workspace.join("inner"), gitdir.join("staled.nested/inner")).unwrap();
+            }
+            2 => fs::create_dir_all(rig.kept()).unwrap(),
+            _ => {
+                let to = rig.top().join("first");
+                rig.hands.keep(&place.workspace, Mode::Git, &to).unwrap();
+                git(&to, &["config", "core.bare", "false"]);
+                fs::write(to.join("config.lock"), "").unwrap();
+                fs::rename(&to, rig.kept()).unwrap();
+            }
+        }
+        let kept = rig.hands.keep(&place.workspace, Mode::Git, &rig.kept()).unwrap();
+        is_kept(&rig.kept(), &place, &kept);
+        let locks = snapshot(&rig.kept());
+        assert!(locks.keys().all(|path| path.extension() != Some("lock".as_ref())), "{step}");
+    }
+}
+
+#[test]
+fn a_conflict_a_clean_tree_and_an_unborn_branch_are_kept() {
+    let rig = Rig::new();
+    let (place, made) = rig.fork("a");
+    let tip = commit(&place.workspace, "work");
+    let kept = rig.hands.keep(&place.workspace, Mode::Git, &rig.kept()).unwrap();
+    assert_eq!((kept.commit, kept.uncommitted), (Some(tip), None));
+    assert!(made.base.is_some());
+
+    let rig = Rig::new();
+    let (place, _) = rig.fork("a");
+    let tree = &place.workspace;
+    git(tree, &["checkout", "-qb", "other"]);
+    commit(tree, "theirs\n");
+    git(tree, &["checkout", "-q", "staled/s/a"]);
+    commit(tree, "ours\n");
+    assert_eq!(ask(tree, &["merge", "other"]), None);
+    let kept = rig.hands.keep(tree, Mode::Git, &rig.kept()).unwrap();
+    let shown = git(&rig.kept(), &["show", &format!("{}:tracked", kept.uncommitted.unwrap())]);
+    assert!(shown.contains("ours") && shown.contains("theirs"));
+
+    let rig = Rig::empty(&["init", "-q", "p"]);
+    rig.write("new", "n");
+    let (place, _) = rig.fork("a");
+    let kept = rig.hands.keep(&place.workspace, Mode::Git, &rig.kept()).unwrap();
+    assert_eq!(kept.commit, None);
+    assert_eq!(git(&rig.kept(), &["show", &format!("{}:new", kept.uncommitted.unwrap())]), "n");
+}
+
+#[test]
+fn a_copy_is_kept_whole_and_so_is_a_tree_that_lost_its_repository() {
+    for mode in [Mode::Copy, Mode::Git] {
+        let rig = Rig::new();
+        let (place, _) = rig.fork_of("a", &rig.parent, Some(mode), None, &[]).unwrap();
+        fs::remove_dir_all(place.workspace.join(".git")).unwrap();
+        fs::write(place.workspace.join("new"), "n").unwrap();
+        fs::set_permissions(&place.workspace, fs::Permissions::from_mode(0o500)).unwrap();
+        for _ in 0..2 {
+            let kept = rig.hands.keep(&place.workspace, mode, &rig.kept()).unwrap();
+            assert_eq!(kept, staled::fork::keep::KeptWork::default());
+            assert_eq!(fs::read_to_string(rig.kept().join("new")).unwrap(), "n");
+            assert!(!place.workspace.exists());
+        }
+    }
+}
+
+#[test]
+fn nothing_withstands_and_nothing_outside_goes() {
+    let rig = Rig::new();
+    let (place, _) = rig.fork("a");
+    let tree = &place.workspace;
+    let before = snapshot(&rig.parent);
+    symlink(&rig.parent, tree.join("out")).unwrap();
+    symlink(rig.parent.join("tracked"), tree.join("file")).unwrap();
+    let mut deep = tree.clone();
+    // Deeper than a path may be long: only step by step is there a way down.
+    let mut opened =
+        rustix::fs::open(&deep, rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty()).unwrap();
+    for _ in 0..400 {
+        deep.push("a-folder-with-a-long-name");
+        let name = "a-folder-with-a-long-name";
+        rustix::fs::mkdirat(&opened, name, rustix::fs::Mode::from(0o755)).unwrap();
+        let flags = rustix::fs::OFlags::DIRECTORY;
+        opened = rustix::fs::openat(&opened, name, flags, rustix::fs::Mode::empty()).unwrap();
+    }
+    assert!(deep.as_os_str().len() > 4_096);
+    fs::create_dir(tree.join("closed")).unwrap();
+    fs::write(tree.join("closed/file"), "x").unwrap();
+    for folder in [tree.join("closed"), tree.clone(), place.scratchpad.clone()] {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0)).unwrap();
+    }
+    if rustix::process::geteuid().is_root() {
+        skipped("root may write in every folder, closed or not");
+    }
+    rig.hands.remove(&place.home).unwrap();
+    assert!(!place.home.exists());
+    unchanged(&before, &rig.parent);
+    rig.hands.remove(&place.home).unwrap();
+    // A symlink where a home was is removed itself.
+    symlink(&rig.parent, &place.home).unwrap();
+    rig.hands.remove(&place.home).unwrap();
+    assert!(place.home.symlink_metadata().is_err());
+    unchanged(&before, &rig.parent);
+}
