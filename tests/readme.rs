@@ -136,10 +136,14 @@ fn steady(line: &str) -> String {
         let receipt =
             word.split_once(':').is_some_and(|(seq, hash)| seq.parse::<u64>().is_ok() && hash.len() == 64);
         let moment = word.ends_with('Z') && word.contains('T') && digits >= 14;
-        match (id, receipt, moment) {
+        let hex = word.trim_matches(['(', ')']);
+        let commit = matches!(hex.len(), 12 | 40) && hex.chars().all(|symbol| symbol.is_ascii_hexdigit());
+        match (id, receipt, moment, commit, word.split_once("/staled/forks/")) {
             (true, ..) => "DECISION".to_owned(),
-            (_, true, _) => "RECEIPT".to_owned(),
-            (.., true) => "MOMENT".to_owned(),
+            (_, true, ..) => "RECEIPT".to_owned(),
+            (_, _, true, ..) => "MOMENT".to_owned(),
+            (.., true, None) => "COMMIT".to_owned(),
+            (.., Some((_, fork))) => format!("FORKS/{fork}"),
             _ => word.to_owned(),
         }
     };

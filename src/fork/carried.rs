@@ -31,7 +31,10 @@ impl Uncommitted {
                 stream(file, found.len(), &[])?.blake3.to_hex()
             }
             Ok(_) => "other".to_owned(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => "nothing".to_owned(),
+            // Where a folder was there may be a file now, and nothing below it.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                "nothing".to_owned()
+            }
             Err(error) => return Err(error),
         };
         Ok(format!("{} {stands}", blake3(&self.line).to_hex()))

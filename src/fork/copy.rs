@@ -5,6 +5,7 @@
 //! are shared.
 
 use super::ForkError;
+use super::bytes::{by_hand, by_kernel};
 use super::load::{Folder, Load, left_out};
 use super::make::Progress;
 use crate::protocol::fork::record::LeftOut;
@@ -12,7 +13,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UT
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -43,7 +44,7 @@ pub(super) struct Outcome {
 }
 
 /// Why one file is not there.
-enum Miss {
+pub(super) enum Miss {
     /// The source's doing.
     Left(&'static str),
     /// Ours.
@@ -248,7 +249,9 @@ impl Copier<'_> {
             rustix::fs::fchmod(&made, mode)?;
             rustix::fs::fstat(&made)
         };
-        finished().map(|is| Some((before, is))).map_err(|error: Errno| Miss::Failed(error.into()))
+        // One that is shorter than it was said to be was cut while it was read.
+        let whole = |is: Stat| (is.st_size == before.st_size).then_some((before, is));
+        finished().map(whole).map_err(|error: Errno| Miss::Failed(error.into()))
     }
 
     fn fill(&self, source: &mut File, made: &mut File, size: u64, buffer: &mut [u8]) -> Result<(), Miss> {
@@ -292,41 +295,6 @@ fn still(file: &File) -> Result<Stat, Miss> {
         }
         // A time in the future is another machine's, and says nothing.
         _ => Ok(found),
-    }
-}
-
-/// Copies all in the kernel, as far as it can; whether that was all of it.
-fn by_kernel(source: &File, made: &File, size: u64) -> Result<bool, Miss> {
-    let mut left = size;
-    while left > 0 {
-        match rustix::fs::copy_file_range(source, None, made, None, left.min(1 << 30) as usize) {
-            Ok(0) => return Ok(true),
-            Ok(copied) => left = left.saturating_sub(copied as u64),
-            Err(Errno::INTR) => {}
-            Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => {
-                return Err(Miss::Failed(error.into()));
-            }
-            // By hand is seen whose fault it is. Both files stand where it stopped.
-            Err(_) => return Ok(false),
-        }
-    }
-    Ok(true)
-}
-
-fn by_hand(source: &mut File, made: &mut File, size: u64, buffer: &mut [u8]) -> Result<(), Miss> {
-    let mut copied = 0;
-    loop {
-        let read = match source.read(buffer) {
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(_) => return Err(Miss::Left("unreadable")),
-        };
-        made.write_all(&buffer[..read]).map_err(Miss::Failed)?;
-        copied += read as u64;
-        // A file that grew meanwhile is seen by its times, so its end need not be read once more.
-        if read == 0 || copied >= size {
-            return Ok(());
-        }
     }
 }
 

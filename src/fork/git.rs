@@ -23,7 +23,7 @@ pub struct Git {
     exec_path: PathBuf,
     timeout: Duration,
     /// Whose configuration the user's is; of whoever runs this process when there is none.
-    home: Option<PathBuf>,
+    pub(super) home: Option<PathBuf>,
 }
 
 /// Git did not do it.
@@ -135,7 +135,7 @@ impl Git {
     }
 
     /// A git that knows nothing but what it is told.
-    fn plain(&self) -> Command {
+    pub(super) fn plain(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.env_clear();
         command.envs([
@@ -170,83 +170,7 @@ impl Git {
         command
     }
 
-    /// A git for the work tree of a repository whose configuration somebody else may have written: the filters that it names
-    /// are named again as nothing. What its user wants ignored is.
-    pub fn of_untrusted(&self, gitdir: &Path, work_tree: &Path) -> Result<Command, GitError> {
-        let mut names = self.of(gitdir, None);
-        names.args(["config", "-z", "--name-only", "--get-regexp", "^filter\\."]);
-        // 1 says that there is none.
-        let output = self.output("read the configuration of a fork", &mut names, &[])?;
-        if !matches!(output.status.code(), Some(0 | 1)) {
-            return Err(failed("read the configuration of a fork", &output));
-        }
-        let mut command = self.of(gitdir, Some(work_tree));
-        let names = output.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-        let mut count = 0;
-        for name in names {
-            let required = name.ends_with(b".required");
-            command.env(format!("GIT_CONFIG_KEY_{count}"), <OsStr as OsStrExt>::from_bytes(name));
-            command.env(format!("GIT_CONFIG_VALUE_{count}"), if required { "false" } else { "" });
-            count += 1;
-        }
-        if let Some(excludes) = self.excludes(gitdir, work_tree)? {
-            command.env(format!("GIT_CONFIG_KEY_{count}"), "core.excludesFile");
-            command.env(format!("GIT_CONFIG_VALUE_{count}"), excludes);
-            count += 1;
-        }
-        command.env("GIT_CONFIG_COUNT", count.to_string());
-        Ok(command)
-    }
-
-    /// What holds in a repository for its user, whichever file says it: the last value of each key that matches. Reading
-    /// runs nothing.
-    pub fn effective(&self, gitdir: &Path, keys: &str) -> Result<Vec<(String, Vec<u8>)>, GitError> {
-        let mut command = self.plain();
-        command.env_remove("GIT_CONFIG_NOSYSTEM").env_remove("GIT_CONFIG_GLOBAL");
-        match &self.home {
-            Some(home) => drop(command.env("HOME", home)),
-            None => {
-                let ours = ["HOME", "XDG_CONFIG_HOME"];
-                let ours = ours.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
-                command.envs(ours);
-            }
-        }
-        command.env("GIT_DIR", gitdir).args(["-c", "safe.directory=*", "config", "-z", "--get-regexp", keys]);
-        let output = self.output("read the configuration of a repository", &mut command, &[])?;
-        if !matches!(output.status.code(), Some(0 | 1)) {
-            return Err(failed("read the configuration of a repository", &output));
-        }
-        let mut found: Vec<(String, Vec<u8>)> = Vec::new();
-        for line in output.stdout.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
-            // A key without a value is true.
-            let end = line.iter().position(|byte| *byte == b'\n').unwrap_or(line.len());
-            let value = line.get(end + 1..).unwrap_or(b"true").to_vec();
-            let key = String::from_utf8_lossy(&line[..end]).into_owned();
-            found.retain(|(known, _)| *known != key);
-            found.push((key, value));
-        }
-        Ok(found)
-    }
-
-    /// The file that names what its user wants ignored in every repository, if there may be one.
-    pub fn excludes(&self, gitdir: &Path, work_tree: &Path) -> Result<Option<PathBuf>, GitError> {
-        let set = self.effective(gitdir, "^core\\.excludesfile$")?.pop();
-        let home = self.home.clone().or_else(|| std::env::var_os("HOME").map(PathBuf::from));
-        if let Some((_, value)) = set {
-            let value = Path::new(<OsStr as OsStrExt>::from_bytes(&value));
-            return Ok(match (value.strip_prefix("~"), home) {
-                (Ok(below), Some(home)) => Some(home.join(below)),
-                _ if value.as_os_str().is_empty() => None,
-                _ => Some(work_tree.join(value)),
-            });
-        }
-        let apart =
-            std::env::var_os("XDG_CONFIG_HOME").filter(|folder| self.home.is_none() && !folder.is_empty());
-        let folder = apart.map(PathBuf::from).or_else(|| home.map(|home| home.join(".config")));
-        Ok(folder.map(|folder| folder.join("git/ignore")))
-    }
-
-    fn tame(&self) -> Command {
+    pub(super) fn tame(&self) -> Command {
         let mut command = self.plain();
         for setting in [
             "core.hooksPath=/dev/null",
@@ -302,7 +226,12 @@ impl Git {
         }
     }
 
-    fn output(&self, what: &'static str, command: &mut Command, input: &[u8]) -> Result<Output, GitError> {
+    pub(super) fn output(
+        &self,
+        what: &'static str,
+        command: &mut Command,
+        input: &[u8],
+    ) -> Result<Output, GitError> {
         let run = |source| GitError::Run { program: self.program.clone(), source };
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(run)?;
@@ -349,7 +278,7 @@ fn drain(pipe: Option<&mut impl Read>) -> Vec<u8> {
     bytes
 }
 
-fn failed(what: &'static str, output: &Output) -> GitError {
+pub(super) fn failed(what: &'static str, output: &Output) -> GitError {
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.trim().lines().last().unwrap_or("it said nothing").chars().take(500).collect();
     GitError::Failed { what, status: output.status.to_string(), said }

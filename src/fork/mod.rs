@@ -7,6 +7,7 @@
 pub mod access;
 pub mod confine;
 pub mod git;
+mod settings;
 pub mod merge;
 pub mod parent;
 pub mod shared;
@@ -15,6 +16,7 @@ pub mod make;
 mod repository;
 mod carried;
 mod copy;
+mod bytes;
 mod staged;
 mod objects;
 pub mod work;

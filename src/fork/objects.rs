@@ -13,6 +13,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How deep git itself looks.
 const DEPTH_MAX: usize = 6;
@@ -66,7 +67,7 @@ pub(super) fn quoted(name: &[u8]) -> Vec<u8> {
 }
 
 /// The stores that are named there.
-fn named_in(bytes: &[u8]) -> Vec<PathBuf> {
+pub(super) fn named_in(bytes: &[u8]) -> Vec<PathBuf> {
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && line[0] != b'#');
     let name = |line: &[u8]| -> PathBuf {
         let Some(quoted) = line.strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")) else {
@@ -88,6 +89,11 @@ fn named_in(bytes: &[u8]) -> Vec<PathBuf> {
 impl Hands {
     /// Makes a fork's repository stand alone. May be called again, after any end.
     pub fn make_independent(&self, workspace: &Path) -> Result<(), ForkError> {
+        self.make_independent_unless(&AtomicBool::new(false), workspace)
+    }
+
+    /// The same, ending early when told to stop.
+    pub fn make_independent_unless(&self, stop: &AtomicBool, workspace: &Path) -> Result<(), ForkError> {
         let gitdir = workspace.join(".git");
         let (named, aside) = (gitdir.join("objects/info/alternates"), gitdir.join(ASIDE));
         // Whoever was killed between the two left what it had set aside.
@@ -100,9 +106,9 @@ impl Hands {
         let own = gitdir.join("objects");
         let own = fs::canonicalize(&own).map_err(ForkError::io("find", &own))?;
         let theirs: Vec<PathBuf> = stores(&own)?.into_iter().filter(|store| *store != own).collect();
-        take(&theirs, &own)?;
+        take(&theirs, &own, stop)?;
         rename(&named, &aside)?;
-        let alone = take(&theirs, &own).and_then(|()| self.is_whole(workspace));
+        let alone = take(&theirs, &own, stop).and_then(|()| self.is_whole(workspace));
         match alone {
             Ok(()) => {
                 rustix::fs::syncfs(open_folder(&own)?)
@@ -131,11 +137,11 @@ fn rename(from: &Path, to: &Path) -> Result<(), ForkError> {
 }
 
 /// Copies what these stores have and ours has not, until a look through all of them finds nothing more.
-fn take(theirs: &[PathBuf], own: &Path) -> Result<(), ForkError> {
+fn take(theirs: &[PathBuf], own: &Path, stop: &AtomicBool) -> Result<(), ForkError> {
     for _ in 0..ROUNDS_MAX {
         let mut new = 0;
         for store in theirs {
-            new += take_packs(store, own)? + take_loose(store, own)?;
+            new += take_packs(store, own, stop)? + take_loose(store, own, stop)?;
         }
         if new == 0 {
             return Ok(());
@@ -145,7 +151,7 @@ fn take(theirs: &[PathBuf], own: &Path) -> Result<(), ForkError> {
     Err(ForkError::refused("fork_failed", why))
 }
 
-fn take_packs(store: &Path, own: &Path) -> Result<usize, ForkError> {
+fn take_packs(store: &Path, own: &Path, stop: &AtomicBool) -> Result<usize, ForkError> {
     let (from, to) = (store.join("pack"), own.join("pack"));
     let names = names(&from)?;
     if names.iter().any(|name| name.ends_with(".promisor")) {
@@ -157,6 +163,7 @@ fn take_packs(store: &Path, own: &Path) -> Result<usize, ForkError> {
     }
     let mut new = 0;
     for (index, stem) in names.iter().filter_map(|name| Some((name, name.strip_suffix(".idx")?))) {
+        refuse_if(stop)?;
         // Git finds a pack by its index, which therefore comes last.
         let pack = format!("{stem}.pack");
         let taken = take_file(&from.join(&pack), &to.join(&pack))?
@@ -171,17 +178,28 @@ fn take_packs(store: &Path, own: &Path) -> Result<usize, ForkError> {
     Ok(new)
 }
 
-fn take_loose(store: &Path, own: &Path) -> Result<usize, ForkError> {
+fn take_loose(store: &Path, own: &Path, stop: &AtomicBool) -> Result<usize, ForkError> {
     let mut new = 0;
     for folder in names(store)?.iter().filter(|name| name.len() == 2 && is_hex(name)) {
         let (from, to) = (store.join(folder), own.join(folder));
         for name in names(&from)?.iter().filter(|name| is_hex(name)) {
+            refuse_if(stop)?;
             fs::create_dir_all(&to).map_err(ForkError::io("make the folder", &to))?;
             // One that is gone is in a pack, or nobody needs it.
             new += usize::from(take_file(&from.join(name), &to.join(name))?.unwrap_or(true));
         }
     }
     Ok(new)
+}
+
+fn refuse_if(stop: &AtomicBool) -> Result<(), ForkError> {
+    if stop.load(Ordering::Relaxed) {
+        return Err(ForkError::refused(
+            "fork_in_use",
+            "the fork ends, so its objects are not copied any more",
+        ));
+    }
+    Ok(())
 }
 
 fn is_hex(name: &str) -> bool {

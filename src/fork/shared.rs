@@ -1,7 +1,6 @@
 //! What a workspace shares with its parent until it is independent: objects, which are only read.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use super::objects::named_in;
 use std::path::{Path, PathBuf};
 
 /// Where a workspace notes the object folders that it shares.
@@ -13,7 +12,5 @@ pub fn alternates_of(workspace: &Path) -> PathBuf {
 /// The object folders that a workspace shares; none for one that is independent, or that is no repository.
 #[must_use]
 pub fn objects_of(workspace: &Path) -> Vec<PathBuf> {
-    let noted = std::fs::read(alternates_of(workspace)).unwrap_or_default();
-    let lines = noted.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"#"));
-    lines.map(|line| PathBuf::from(OsStr::from_bytes(line))).collect()
+    named_in(&std::fs::read(alternates_of(workspace)).unwrap_or_default())
 }

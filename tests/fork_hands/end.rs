@@ -145,6 +145,7 @@ fn keeping_goes_on_where_it_was_killed() {
                 rig.hands.keep(&place.workspace, Mode::Git, &to).unwrap();
                 git(&to, &["config", "core.bare", "false"]);
                 fs::write(to.join("config.lock"), "").unwrap();
+                fs::create_dir_all(rig.kept().parent().unwrap()).unwrap();
                 fs::rename(&to, rig.kept()).unwrap();
             }
         }
@@ -224,7 +225,7 @@ fn nothing_withstands_and_nothing_outside_goes() {
     fs::create_dir(tree.join("closed")).unwrap();
     fs::write(tree.join("closed/file"), "x").unwrap();
     for folder in [tree.join("closed"), tree.clone(), place.scratchpad.clone()] {
-        fs::set_permissions(folder, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o000)).unwrap();
     }
     if rustix::process::geteuid().is_root() {
         skipped("root may write in every folder, closed or not");

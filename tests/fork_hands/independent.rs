@@ -59,15 +59,17 @@ fn it_goes_on_where_it_was_killed() {
             0 => {
                 fs::write(objects.join("pack/tmp_obj_staled_1"), "half").unwrap();
                 let packs = fs::read_dir(rig.parent.join(".git/objects/pack")).unwrap();
-                for name in packs.map(|entry| entry.unwrap().file_name()) {
-                    fs::write(objects.join("pack").join(name), "").unwrap();
+                let theirs = packs.map(|entry| entry.unwrap().path());
+                // What else there is of a pack is made anew when it is missing.
+                for pack in theirs.filter(|path| path.extension() != Some("rev".as_ref())) {
+                    fs::write(objects.join("pack").join(pack.file_name().unwrap()), "").unwrap();
                 }
             }
             // When the parent's stores were out of reach.
             1 => fs::rename(alternates(&place.workspace), objects.join("info/alternates.staled")).unwrap(),
             // When they were put back.
             _ => {
-                drop(fs::copy(alternates(&place.workspace), objects.join("info/alternates.staled")).unwrap())
+                fs::copy(alternates(&place.workspace), objects.join("info/alternates.staled")).unwrap();
             }
         }
         rig.hands.make_independent(&place.workspace).unwrap();

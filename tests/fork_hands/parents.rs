@@ -244,6 +244,7 @@ fn what_the_user_ignores_everywhere_is_ignored() {
     assert!(!place.workspace.join("by-choice").exists());
     // Nor is it uncommitted work.
     fs::write(place.workspace.join("by-choice"), "c").unwrap();
+    fs::write(place.workspace.join("by-default"), "changed").unwrap();
     let work = rig.hands.work(&place.workspace, Mode::Git, None, None).unwrap();
     assert_eq!(work.dirty, [PathBuf::from("by-default")]);
 }

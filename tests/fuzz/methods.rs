@@ -3,8 +3,7 @@
 use super::tree::Node;
 use super::{corpus, rounds};
 use crate::daemon::{cause, commit_all, decide, essence, register};
-use crate::harness::say;
-use crate::harness::{Daemon, PATIENCE, Place, file};
+use crate::harness::{Daemon, PATIENCE, Place, file, say, wait_until};
 use fastrand::Rng;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -237,6 +236,14 @@ fn judge(line: &str) -> Option<(String, bool)> {
 
 /// There is a bound on sessions, and who reaches it is refused whatever is asked.
 fn forget_the_rest(daemon: &Daemon) {
+    let forks = daemon.ask("fork.list", &json!({}));
+    for fork in forks["forks"].as_array().expect("forks") {
+        // What was said to run there may not have ended; nothing does.
+        wait_until("nobody works in the fork", || {
+            let ask = json!({ "fork": fork["fork"], "force": true });
+            !matches!(daemon.client().ask("fork.discard", &ask), Err(refused) if refused.to_string().contains("runs under"))
+        });
+    }
     let list = daemon.ask("context.list", &json!({}));
     for session in list["sessions"].as_array().expect("sessions") {
         if session["session"] != "kept" {

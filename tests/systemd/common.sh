@@ -33,4 +33,14 @@ registered() { # SESSION FOLDER
   echo "{\"session\":\"$1\",\"root\":\"$2\",\"results\":[$result]}" > /tmp/context.json
   as_dev staled register /tmp/context.json >/dev/null
 }
+is_independent() { as_dev staled fork status one --json | grep -q '"independent":true'; }
+forks() { # FOLDER: a repository is forked by a daemon that is shut in, worked in, judged and discarded.
+  as_dev sh -c "cd $1 && git init -q && git add -A && git -c user.name=a -c user.email=a@b.c commit -qm one"
+  registered forks $1
+  see fork-is-made '"stage":"ready"' "$(as_dev staled fork create forks one --json 2>&1 | grep -o '"stage":"[a-z]*"')"
+  until_so fork-is-independent is_independent
+  see fork-is-shut-in "work 1" "$(as_dev staled fork exec one -- sh -c "echo work | tee file; cat $1/file >/dev/null 2>&1 || echo 1" 2>/dev/null | tr '\n' ' ' | sed 's/ $//')"
+  see fork-is-judged '"may_merge":true' "$(as_dev staled fork merge one --json 2>&1 | grep -o '"may_merge":[a-z]*')"
+  see fork-is-discarded '"discarded":true' "$(as_dev staled fork discard one --force --json 2>&1 | grep -o '"discarded":[a-z]*')"
+}
 decided() { as_dev staled decide "$1" >/dev/null; echo $?; }

@@ -47,6 +47,8 @@ for place in /home/dev/project /tmp/project; do
   see "sees-what-changes-in-$place" "0 11" "$before $(decided $session)"
 done
 
+forks /home/dev/project
+
 # Killed before each of 60 requests, and none of them is lost.
 answered=0
 for round in $(seq 60); do

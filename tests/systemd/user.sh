@@ -32,6 +32,7 @@ registered s /home/dev/project
 before=$(decided s)
 written /home/dev/project two
 see sees-what-changes "0 11" "$before $(decided s)"
+forks /home/dev/project
 
 # The end of one is the beginning of another, and nothing is lost.
 old=$(pid); kill -KILL "$old"

@@ -16,6 +16,7 @@ use crate::protocol::refusal::Refusal;
 use crate::session::{SessionId, Side};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// Ends a fork, and says where what is nowhere else is kept. Without `force` one with such work is refused.
@@ -30,6 +31,7 @@ pub(in crate::daemon) async fn end(
 
 async fn end_one(daemon: &Daemon, fork: Fork, force: bool) -> Result<Option<Kept>, Refusal> {
     let _turn = daemon.forks.turn.lock().await;
+    daemon.forks.stop_copying.store(true, Ordering::Relaxed);
     let _objects = daemon.forks.objects.lock().await;
     let fork = super::find(daemon, &fork.fork).await?;
     let watch = isolation(daemon).await?;

@@ -10,6 +10,7 @@ use crate::protocol::refusal::Refusal;
 use crate::session::{SessionId, Side};
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Between two tries at what failed.
@@ -97,9 +98,17 @@ async fn free(daemon: &Daemon) -> Result<(), Refusal> {
         let Ok(fork) = super::find(daemon, &fork.fork).await else { continue };
         let _excused = isolation(daemon).await?.excuse(fork.no, &fork.workspace.0.join(".git/objects")).await;
         let workspace = fork.workspace.0.clone();
-        by_hand(daemon, "the making of a fork independent", move |hands| hands.make_independent(&workspace))
-            .await?;
-        keep_independent(daemon, fork).await?;
+        let stop = Arc::clone(&daemon.forks.stop_copying);
+        stop.store(false, Ordering::Relaxed);
+        let freed = by_hand(daemon, "the making of a fork independent", move |hands| {
+            hands.make_independent_unless(&stop, &workspace)
+        });
+        match freed.await {
+            Ok(()) => keep_independent(daemon, fork).await?,
+            // Whoever ends a fork has stopped it; it goes on when that fork is gone.
+            Err(_) if daemon.forks.stop_copying.load(Ordering::Relaxed) => {}
+            Err(refusal) => return Err(refusal),
+        }
     }
 }
 

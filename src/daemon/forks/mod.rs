@@ -37,6 +37,7 @@ use crate::protocol::time;
 use crate::world::dart::Died;
 use isolation::{Before, Finding, Isolation};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OnceCell, watch};
@@ -51,6 +52,8 @@ pub(super) struct Forks {
     turn: tokio::sync::Mutex<()>,
     /// Held while objects of a fork's parent are copied into it, and while a fork ends.
     objects: tokio::sync::Mutex<()>,
+    /// Whoever ends a fork does not wait for gigabytes to be copied.
+    stop_copying: Arc<AtomicBool>,
     isolation: OnceCell<Isolation>,
     pub(super) findings: Findings,
     died: Died,
@@ -72,6 +75,7 @@ impl Forks {
             folder,
             turn: tokio::sync::Mutex::default(),
             objects: tokio::sync::Mutex::default(),
+            stop_copying: Arc::default(),
             isolation: OnceCell::new(),
             findings: Findings::default(),
             died,
