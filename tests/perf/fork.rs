@@ -3,6 +3,8 @@
 //!
 //! `cargo bench --bench fork`
 
+#![allow(clippy::unwrap_used, reason = "a bench prints, and fails where it stands")]
+
 #[path = "yard.rs"]
 mod yard;
 
