@@ -122,7 +122,7 @@ fn foreign(path: &Path, mode: AccessMode, apart: &Apart, mounts: &Mounts) -> Opt
 
 /// A file that is allowed under this name and not under another that it has.
 fn linked(path: &Path, apart: &Apart) -> Option<String> {
-    let others = apart.forks.iter().flat_map(|fork| fork.folders());
+    let others = apart.forks.iter().flat_map(Place::folders);
     let other =
         same_file_in(path, others.chain(apart.parents.iter().map(PathBuf::as_path)), &apart.own.folders())?;
     Some(format!("it is one file with {}", other.display()))

@@ -4,7 +4,6 @@ use super::*;
 use crate::harness::skipped;
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn a_folder_is_copied_with_all_that_is_in_it() {
@@ -91,6 +90,7 @@ fn no_torn_bytes_land_while_somebody_writes() {
     let path = rig.parent.join("busy");
     fs::write(&path, vec![0; PIECE * PIECES]).unwrap();
     std::thread::scope(|scope| {
+        let _stop = Stop(&done);
         scope.spawn(|| {
             let (mut random, mut round) = (fastrand::Rng::new(), 0_u8);
             while !done.load(Ordering::Relaxed) {
@@ -112,7 +112,6 @@ fn no_torn_bytes_land_while_somebody_writes() {
             }
             rig.hands.remove(&place.home).unwrap();
         }
-        done.store(true, Ordering::Relaxed);
     });
 }
 
@@ -128,6 +127,7 @@ fn files_that_come_and_go_do_not_stop_it() {
     let rig = Rig::new();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _stop = Stop(&done);
         scope.spawn(|| {
             let mut random = fastrand::Rng::new();
             while !done.load(Ordering::Relaxed) {
@@ -154,6 +154,5 @@ fn files_that_come_and_go_do_not_stop_it() {
             git(&place.workspace, &["fsck", "--strict"]);
             rig.hands.remove(&place.home).unwrap();
         }
-        done.store(true, Ordering::Relaxed);
     });
 }

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::harness::wait_until;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 fn alternates(tree: &Path) -> PathBuf {
     tree.join(".git/objects/info/alternates")
@@ -89,6 +88,7 @@ fn a_parent_that_is_repacked_and_a_fork_that_is_worked_in_meanwhile() {
     git(&rig.parent, &["commit", "-qm", "many"]);
     let (done, rounds) = (AtomicBool::new(false), std::sync::atomic::AtomicUsize::new(0));
     std::thread::scope(|scope| {
+        let _stop = Stop(&done);
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 git(&rig.parent, &["repack", "-qad"]);
@@ -116,6 +116,5 @@ fn a_parent_that_is_repacked_and_a_fork_that_is_worked_in_meanwhile() {
             git(tree, &["fsck", "--strict"]);
             assert!(!alternates(tree).exists());
         }
-        done.store(true, Ordering::Relaxed);
     });
 }

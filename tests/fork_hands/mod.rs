@@ -21,6 +21,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 
 /// A folder with a parent and a folder for its forks.
@@ -250,4 +251,13 @@ fn left(made: &[LeftOut]) -> Vec<String> {
 
 fn name(bytes: &[u8]) -> &OsStr {
     OsStr::from_bytes(bytes)
+}
+
+/// Ends whoever works in the background, also when the test fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

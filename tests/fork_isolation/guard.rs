@@ -71,8 +71,9 @@ impl Post {
 
     /// The paths of what is told as changed while nobody watched, in all that was told.
     pub(super) fn unwatched(seen: &[Seen]) -> BTreeSet<&Path> {
-        let unwatched =
-            |seen| if let &Seen::Unwatched { ref path, .. } = seen { Some(path.as_path()) } else { None };
+        fn unwatched(seen: &Seen) -> Option<&Path> {
+            if let Seen::Unwatched { path, .. } = seen { Some(path) } else { None }
+        }
         seen.iter().filter_map(unwatched).collect()
     }
 }

@@ -31,7 +31,7 @@ const WAYS: [(&str, Way); 20] = [
     ("truncate to the same size", |path, _| open(path).set_len(8).expect("it is cut")),
     ("grow", |path, _| open(path).set_len(4_096).expect("it grows")),
     ("rename over", |path, outside| {
-        fs::write(outside, "new").and_then(|()| fs::rename(outside, path)).expect("it moves")
+        fs::write(outside, "new").and_then(|()| fs::rename(outside, path)).expect("it moves");
     }),
     ("rename away", |path, outside| fs::rename(path, outside).expect("it moves")),
     ("unlink", |path, _| fs::remove_file(path).expect("it goes")),

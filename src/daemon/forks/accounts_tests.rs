@@ -141,9 +141,9 @@ fn the_books_say_what_a_naive_twin_says() {
                     account.expire(now);
                     let expected = naive.accounts_for(&place, now);
                     if expected {
-                        yes += 1
+                        yes += 1;
                     } else {
-                        no += 1
+                        no += 1;
                     }
                     assert_eq!(
                         account.accounts_for(&place, now),

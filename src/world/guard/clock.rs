@@ -46,3 +46,36 @@ impl Clock {
         Ok(FileTime::changed(&self.file.metadata()?))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Clock, FileTime};
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// Whether times that were read are followed by later ones here, which a kernel since 6.13 sees to.
+    fn is_fine() -> bool {
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+        let numbers = release.split(|symbol: char| !symbol.is_ascii_digit());
+        let numbers: Vec<u32> = numbers.filter_map(|digits| digits.parse().ok()).take(2).collect();
+        numbers.as_slice() >= [6, 13].as_slice()
+    }
+
+    #[test]
+    fn the_time_it_is_divides_what_was_before_from_what_comes() {
+        let temp = tempfile::tempdir().unwrap();
+        let clock = Clock::open(temp.path()).unwrap();
+        let path = temp.path().join("f");
+        let changed = || FileTime::changed(&fs::metadata(&path).unwrap());
+        for round in 0..300 {
+            fs::write(&path, "x").unwrap();
+            let now = clock.now().unwrap();
+            let before = changed();
+            assert!(before < now || (before == now && !is_fine()), "round {round}: {before:?} {now:?}");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            assert!(changed() >= now, "round {round}: {:?} {now:?}", changed());
+            // Otherwise all of it is in one tick of the clock.
+            std::thread::sleep(std::time::Duration::from_micros(150 * (round % 40)));
+        }
+    }
+}

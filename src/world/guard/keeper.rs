@@ -5,12 +5,11 @@
 //! path is told to have gone, also when something else goes by that path by then; so whatever is told to have gone is
 //! looked at, and armed again if it is there.
 
-use super::clock::Clock;
+use super::arming::Telling;
 use super::links::Links;
-use super::walk::{Entry, folder_at, is_left_out, list};
-use super::watcher::{Ear, Unarmed, Watcher};
-use super::{Barriers, Done, FileTime, Guarded, Seen, lock};
-use crate::world::cookie::Cookies;
+use super::walk::{folder_at, is_left_out};
+use super::watcher::{Ear, Watcher};
+use super::{Barriers, FileTime, Guarded, Seen, lock};
 use crate::world::dart::{Died, fault};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -32,9 +31,6 @@ const MOVES_MAX: usize = 1_024;
 
 /// How often in a row everything is armed anew because something was exchanged meanwhile; then what is next is heard first.
 const ASTRAY_MAX: usize = 10;
-
-/// How much the clock may run otherwise than time does before it counts as set.
-const CLOCK_SLACK: i128 = 1_000_000_000;
 
 /// What happened to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,43 +60,30 @@ pub(super) enum Message {
 }
 
 #[derive(Default)]
-struct Place {
-    folders: Vec<PathBuf>,
-    armed: BTreeSet<PathBuf>,
+pub(super) struct Place {
+    pub(super) folders: Vec<PathBuf>,
+    pub(super) armed: BTreeSet<PathBuf>,
     /// It was being made before.
-    since: Option<FileTime>,
+    pub(super) since: Option<FileTime>,
     /// That not all of it is watched has been told.
-    limited: bool,
-}
-
-/// What of a folder's entries is told when it is armed.
-#[derive(Clone, Copy)]
-enum Telling {
-    /// All of them: they came with it.
-    All,
-    /// Those that changed since, by somebody whom nobody watched.
-    Unwatched(FileTime),
-    /// Those that changed since; they may have been told before.
-    Since(FileTime),
-    /// None.
-    Nothing,
+    pub(super) limited: bool,
 }
 
 pub(super) struct Keeper {
-    ear: Ear,
-    generation: u64,
-    watcher: Option<Watcher>,
-    barriers: Arc<Mutex<Barriers>>,
-    told: Box<dyn Fn(Seen) + Send>,
-    places: BTreeMap<u64, Place>,
-    roots: HashMap<PathBuf, u64>,
+    pub(super) ear: Ear,
+    pub(super) generation: u64,
+    pub(super) watcher: Option<Watcher>,
+    pub(super) barriers: Arc<Mutex<Barriers>>,
+    pub(super) told: Box<dyn Fn(Seen) + Send>,
+    pub(super) places: BTreeMap<u64, Place>,
+    pub(super) roots: HashMap<PathBuf, u64>,
     /// Everything until then has been told.
-    good: FileTime,
-    good_at: Instant,
-    moves: HashMap<usize, (u64, PathBuf)>,
-    links: Links,
+    pub(super) good: FileTime,
+    pub(super) good_at: Instant,
+    pub(super) moves: HashMap<usize, (u64, PathBuf)>,
+    pub(super) links: Links,
     /// Something was armed under a wrong name, and has lost its watch with that.
-    astray: bool,
+    pub(super) astray: bool,
 }
 
 impl Keeper {
@@ -137,7 +120,8 @@ impl Keeper {
     pub(super) fn run(mut self, inbox: &Receiver<Message>) {
         loop {
             // Nobody's pulse is taken while there is nothing to guard.
-            let wait = if self.places.is_empty() { Duration::from_secs(3_600) } else { PULSE };
+            let idle = self.places.is_empty() && self.watcher.is_some();
+            let wait = if idle { PATIENCE } else { PULSE };
             let goes_on = match inbox.recv_timeout(wait) {
                 Ok(message) => self.take(message, inbox),
                 Err(RecvTimeoutError::Timeout) => true,
@@ -152,7 +136,7 @@ impl Keeper {
     }
 
     /// Whether to go on.
-    fn take(&mut self, message: Message, inbox: &Receiver<Message>) -> bool {
+    pub(super) fn take(&mut self, message: Message, inbox: &Receiver<Message>) -> bool {
         match message {
             Message::Event(generation, change, path, tracker) => {
                 self.ear.waiting.fetch_sub(1, Ordering::SeqCst);
@@ -199,17 +183,6 @@ impl Keeper {
             (Change::Came, Some(found)) if found.is_dir() => self.arm_tree(no, &root, path, Telling::All),
             (_, Some(found)) => self.links.suspect(no, path, &found),
             (_, None) => {}
-        }
-    }
-
-    /// Some folder has lost its watch, and which one is not known. What changed there meanwhile
-    /// is told; what was removed in that moment is not.
-    fn arm_all_anew(&mut self) {
-        for no in self.places.keys().copied().collect::<Vec<_>>() {
-            let since = self.good_for(no);
-            for folder in self.places[&no].folders.clone() {
-                self.arm_tree(no, &folder, &folder, Telling::Since(since));
-            }
         }
     }
 
@@ -268,22 +241,6 @@ impl Keeper {
         self.arm_place(no, quiet_since.map_or(Telling::Nothing, Telling::Unwatched));
     }
 
-    fn arm_place(&mut self, no: u64, telling: Telling) {
-        for folder in self.places[&no].folders.clone() {
-            if let Some(home) = folder.parent() {
-                // For what takes the tree's place.
-                if let Some(Unarmed::Never(why)) = self.arm(home) {
-                    self.limit(no, why);
-                }
-            }
-            match std::fs::symlink_metadata(&folder) {
-                Ok(found) => self.tell(no, telling, &Entry { path: folder.clone(), found }),
-                Err(_) => (self.told)(Seen::Unwatched { no, path: folder.clone() }),
-            }
-            self.arm_tree(no, &folder, &folder, telling);
-        }
-    }
-
     fn forget(&mut self, no: u64) {
         let Some(place) = self.places.remove(&no) else { return };
         self.links.forget(no);
@@ -294,145 +251,9 @@ impl Keeper {
         place.armed.iter().map(PathBuf::as_path).chain(homes).for_each(|folder| watcher.disarm(folder));
     }
 
-    /// Watches a folder and everything below it.
-    fn arm_tree(&mut self, no: u64, root: &Path, folder: &Path, telling: Telling) {
-        let mut ahead = vec![folder.to_owned()];
-        while let Some(folder) = ahead.pop() {
-            if is_left_out(root, &folder) {
-                continue;
-            }
-            match self.arm(&folder) {
-                None => {
-                    self.places.entry(no).or_default().armed.insert(folder.clone());
-                }
-                Some(Unarmed::Gone) => continue,
-                Some(Unarmed::Astray) => {
-                    // Notify would take this for the name of what it led to, and drop that watch when this name goes.
-                    self.watcher.iter_mut().for_each(|watcher| watcher.disarm(&folder));
-                    self.astray = true;
-                    continue;
-                }
-                Some(Unarmed::Never(why)) => self.limit(no, why),
-            }
-            match list(&folder) {
-                Ok(entries) => {
-                    for entry in entries {
-                        if is_left_out(root, &entry.path) {
-                            continue;
-                        }
-                        self.tell(no, telling, &entry);
-                        if entry.found.is_dir() {
-                            ahead.push(entry.path);
-                        } else if matches!(telling, Telling::All) {
-                            self.links.suspect(no, &entry.path, &entry.found);
-                        }
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => self.limit(no, format!("{} cannot be listed: {error}", folder.display())),
-            }
-        }
-    }
-
-    fn arm(&mut self, folder: &Path) -> Option<Unarmed> {
-        match &mut self.watcher {
-            Some(watcher) => watcher.arm(folder).err(),
-            None => {
-                Some(Unarmed::Never("there is no watcher (raise fs.inotify.max_user_instances)".to_owned()))
-            }
-        }
-    }
-
-    fn limit(&mut self, no: u64, why: String) {
-        let place = self.places.entry(no).or_default();
-        if !std::mem::replace(&mut place.limited, true) {
-            (self.told)(Seen::Limit { no, why });
-        }
-    }
-
-    fn tell(&self, no: u64, telling: Telling, entry: &Entry) {
-        let path = entry.path.clone();
-        match telling {
-            Telling::All => (self.told)(Seen::Changed { no, path }),
-            // An older folder that changed is one in which something came or went, which has been told by name.
-            Telling::Since(since) if entry.changed() >= since && !entry.is_older_folder(since) => {
-                (self.told)(Seen::Changed { no, path });
-            }
-            Telling::Unwatched(since) if entry.changed() >= since => {
-                (self.told)(Seen::Unwatched { no, path });
-            }
-            _ => {}
-        }
-    }
-
     /// Since when what changed in a place may not have been told.
-    fn good_for(&self, no: u64) -> FileTime {
+    pub(super) fn good_for(&self, no: u64) -> FileTime {
         self.places.get(&no).and_then(|place| place.since).map_or(self.good, |since| since.max(self.good))
-    }
-
-    /// Makes everything anew after events were lost: what changed since the last barrier came back is told by its times.
-    fn begin_again(&mut self, why: &str, inbox: &Receiver<Message>) {
-        let later = self.drain(inbox);
-        (self.told)(Seen::Gap { why: why.to_owned() });
-        self.ear.full.store(false, Ordering::SeqCst);
-        self.generation += 1;
-        self.watcher = None;
-        self.watcher = Watcher::new(&self.ear, self.generation).ok();
-        // Those who come from here on have a cookie of the new watcher.
-        let (now, owed) = self.owed();
-        let clock_was_set = self.clock_was_set(now);
-        for no in self.places.keys().copied().collect::<Vec<_>>() {
-            let since = self.good_for(no);
-            self.places.entry(no).or_default().armed.clear();
-            if clock_was_set {
-                self.limit(no, "the clock was set while events were lost".to_owned());
-            }
-            self.arm_place(no, Telling::Unwatched(since));
-        }
-        if let Some(now) = now {
-            (self.good, self.good_at) = (now, Instant::now());
-        }
-        let good = self.good;
-        owed.into_iter().for_each(|done| done(good));
-        for message in later {
-            // Nothing of these begins again: that would have been done just now.
-            self.take(message, inbox);
-        }
-    }
-
-    /// Takes the events that wait, for they are better news than what is found without them, and keeps what else does.
-    fn drain(&mut self, inbox: &Receiver<Message>) -> Vec<Message> {
-        let mut later = Vec::new();
-        let count = self.ear.waiting.load(Ordering::SeqCst);
-        for message in inbox.try_iter().take(count.saturating_mul(2).max(1_024)) {
-            match message {
-                Message::Event(..) => {
-                    self.take(message, inbox);
-                }
-                // One that comes back after the loss does not say that nothing was lost before it.
-                Message::Cookie(..) | Message::Lost(_) => {}
-                other => later.push(other),
-            }
-        }
-        later
-    }
-
-    /// Everybody who waits for a barrier by now, and what time it is.
-    fn owed(&mut self) -> (Option<FileTime>, Vec<Done>) {
-        let mut barriers = lock(&self.barriers);
-        // Somebody may have taken the files away.
-        if let (Ok(cookies), Ok(clock)) = (Cookies::open(&self.ear.cookies), Clock::open(&self.ear.cookies)) {
-            (barriers.cookies, barriers.clock) = (cookies, clock);
-        }
-        let now = barriers.clock.now().ok();
-        let mut owed = barriers.flying.take().map_or_else(Vec::new, |flying| flying.done);
-        owed.append(&mut barriers.waiting);
-        (now, owed)
-    }
-
-    fn clock_was_set(&self, now: Option<FileTime>) -> bool {
-        let passed = self.good_at.elapsed().as_nanos() as i128;
-        now.is_none_or(|now| (now.0 - self.good.0 - passed).abs() > CLOCK_SLACK)
     }
 
     fn pulse(&mut self, inbox: &Receiver<Message>) {

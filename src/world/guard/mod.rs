@@ -5,6 +5,8 @@
 //! told is who did it, for the kernel does not say. A write through a mapping is told when the mapping ends, and one
 //! through a hard link that was made elsewhere not at all; below `.git/objects` nothing is watched.
 
+mod again;
+mod arming;
 mod clock;
 mod keeper;
 mod links;
