@@ -343,6 +343,7 @@ async fn copies(
                 .map(|worker| worker.join().expect("because a panic is told by its thread"))
                 .collect()
         });
+        hands.sync()?;
         let mut made = parts.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
         made.sort_by_key(|(at, _)| *at);
         Ok(made.into_iter().map(|(_, fork)| fork).collect())

@@ -42,6 +42,11 @@ pub(in crate::daemon) async fn tend(daemon: Arc<Daemon>) {
 /// What was being made goes, what was ending ends, and what is there is watched.
 async fn mend(daemon: &Daemon) -> Result<(), Refusal> {
     let forks = daemon.engine.when(Need::Nothing, Instant::now(), |engine, _| engine.forks()).await??;
+    by_hand(daemon, "a sweep of what surveys left", |hands| {
+        hands.sweep();
+        Ok(())
+    })
+    .await?;
     for fork in forks.iter().filter(|fork| fork.stage == Stage::Making) {
         let home = fork.home.0.clone();
         by_hand(daemon, "the undoing of a fork", move |hands| hands.remove(&home)).await?;
