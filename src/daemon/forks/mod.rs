@@ -65,7 +65,8 @@ pub(super) struct Forks {
 
 impl Forks {
     pub(super) fn new(state: &std::path::Path, config: &Config, died: Died) -> Self {
-        let folder = state.join("forks");
+        // Paths are compared with it after they were followed.
+        let folder = std::fs::canonicalize(state).unwrap_or_else(|_| state.to_owned()).join("forks");
         let git = Git::find().map(|git| git.with_timeout(Duration::from_secs(config.fork.git_timeout_s)));
         if let Err(error) = &git {
             tracing::warn!(%error, "forks of repositories cannot be made");
