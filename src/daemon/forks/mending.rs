@@ -1,11 +1,11 @@
 //! What nobody asks for: mending what the last daemon left half done, watching what it left, and making forks independent.
 
 use super::isolation::Before;
-use super::{by_hand, ending, guard, isolation, on_disk};
+use super::{boot, by_hand, ending, guard, isolation, on_disk, violated, violation};
 use crate::daemon::Daemon;
 use crate::daemon::handle::Need;
 use crate::protocol::fork::Fork;
-use crate::protocol::fork::record::Stage;
+use crate::protocol::fork::record::{Isolated, Stage};
 use crate::protocol::refusal::Refusal;
 use crate::session::{SessionId, Side};
 use std::collections::HashSet;
@@ -60,6 +60,10 @@ async fn mend(daemon: &Daemon) -> Result<(), Refusal> {
     drop_strays(daemon).await?;
     for fork in forks.iter().filter(|fork| fork.stage == Stage::Ready) {
         guard(daemon, fork, Before::Watched).await?;
+        if fork.unsynced_boot.is_some() && fork.unsynced_boot != boot() {
+            let torn = violation("not_on_disk", fork.workspace.0.clone(), None);
+            violated(&daemon.engine, fork.no, Isolated::Unknown, torn).await?;
+        }
     }
     Ok(())
 }
@@ -92,8 +96,27 @@ async fn drop_strays(daemon: &Daemon) -> Result<(), Refusal> {
     on_disk(dropped.await??).await
 }
 
+/// Has what was made written to the disk. Nobody waited for it: a disk that others keep busy takes its time.
+async fn sync(daemon: &Daemon) -> Result<(), Refusal> {
+    let unsynced = |fork: &Fork| fork.stage == Stage::Ready && fork.unsynced_boot.is_some();
+    let numbers: Vec<u64> =
+        super::all(daemon).await?.iter().filter(|fork| unsynced(fork)).map(|fork| fork.no).collect();
+    if numbers.is_empty() {
+        return Ok(());
+    }
+    by_hand(daemon, "the sync of forks", crate::fork::Hands::sync).await?;
+    let kept = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+        for fork in engine.forks()?.into_iter().filter(|fork| numbers.contains(&fork.no)) {
+            engine.keep_fork(&Fork { unsynced_boot: None, ..fork })?;
+        }
+        Ok::<_, Refusal>(engine.synced())
+    });
+    on_disk(kept.await??).await
+}
+
 /// Makes every fork independent of its parent's objects that is not.
 async fn free(daemon: &Daemon) -> Result<(), Refusal> {
+    sync(daemon).await?;
     loop {
         let forks = super::all(daemon).await?;
         let bound = |fork: &Fork| fork.stage == Stage::Ready && !fork.independent;

@@ -265,3 +265,9 @@ async fn to_the_end<T>(work: JoinHandle<Result<T, Refusal>>) -> Result<T, Refusa
         Err(Refusal::application("fork_failed", Undone::of("the making or ending of a fork", &error)))
     })
 }
+
+/// Which boot of the machine this is. Before it is known of what was made that it is on disk, another one puts it in doubt.
+fn boot() -> Option<String> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    boot.ok().map(|boot| boot.trim().to_owned())
+}
