@@ -6,7 +6,9 @@
 mod accounts;
 #[cfg(test)]
 mod accounts_tests;
+mod copying;
 pub(in crate::daemon) mod ending;
+mod ground;
 mod isolation;
 #[cfg(test)]
 mod isolation_soak;
@@ -15,6 +17,7 @@ mod isolation_tests;
 mod ledger;
 mod making;
 mod mending;
+mod telling;
 
 pub(in crate::daemon) use ending::end;
 pub(in crate::daemon) use making::make;
