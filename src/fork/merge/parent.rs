@@ -3,7 +3,7 @@
 use super::super::ForkError;
 use super::super::git::Git;
 use super::{Judged, first, line, names, shown};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,7 +28,7 @@ pub(super) struct Parent<'a> {
     /// What all its work trees share.
     pub(super) common: PathBuf,
     /// Settings that keep git from running what the repository names, and those of the user's that say how lines end.
-    settings: Vec<(String, String)>,
+    settings: Vec<(OsString, String)>,
 }
 
 /// Where HEAD is.
@@ -66,20 +66,21 @@ impl<'a> Parent<'a> {
     }
 
     /// Filters that do nothing; and merge drivers that fail, for one that does nothing would take our side unseen.
-    fn neutral(&self) -> Result<Vec<(String, String)>, ForkError> {
+    fn neutral(&self) -> Result<Vec<(OsString, String)>, ForkError> {
         let drivers = r"^(filter|merge)\..*\.(clean|smudge|process|required|driver)$";
         let mut asked = self.command(["config", "-z", "--name-only", "--get-regexp", drivers]);
         let (_, keys) = self.git.tells("list its drivers", &mut asked)?;
-        let off = |key: &str| {
-            if key.ends_with(".required") || key.ends_with(".driver") { "false" } else { "" }
+        let off = |key: &[u8]| {
+            if key.ends_with(b".required") || key.ends_with(b".driver") { "false" } else { "" }
         };
         let keys = keys.split(|byte| *byte == 0).filter(|key| !key.is_empty());
-        let keys = keys.map(|key| String::from_utf8_lossy(key).into_owned());
-        let mut settings: Vec<_> = keys.map(|key| (key.clone(), off(&key).to_owned())).collect();
+        // The name of a driver may be any bytes.
+        let mut settings: Vec<_> =
+            keys.map(|key| (OsStr::from_bytes(key).to_owned(), off(key).to_owned())).collect();
         for key in ["core.autocrlf", "core.eol"] {
             let mut asked = self.git.as_user(self.tree);
             let (set, value) = self.git.tells("read a setting", asked.args(["config", "--get", key]))?;
-            settings.extend(set.then(|| (key.to_owned(), line(&value))));
+            settings.extend(set.then(|| (key.into(), line(&value))));
         }
         Ok(settings)
     }

@@ -244,3 +244,25 @@ fn no_program_that_a_repository_names_is_run() {
     scene.merge().ends(1);
     assert!(!scene.place.root.join("ran").exists());
 }
+
+#[test]
+fn a_driver_whose_name_is_no_text_is_not_run_either() {
+    let scene = Scene::new();
+    fs::write(scene.parent.join(".gitattributes"), b"* filter=\xff merge=\xfe\n").unwrap();
+    scene.moves("beside", "x\n");
+    scene.fork();
+    scene.works("a", "ONE\ntwo\nthree\n");
+    scene.moves("a", "one\ntwo\nTHREE\n");
+    let program = canary(&scene, "driver");
+    let mut config = fs::read(scene.parent.join(".git/config")).unwrap();
+    for (kind, name, key) in
+        [("filter", 0xff, "clean"), ("filter", 0xff, "smudge"), ("merge", 0xfe, "driver")]
+    {
+        config.extend(format!("[{kind} \"").bytes());
+        config.push(name);
+        config.extend(format!("\"]\n\t{key} = {program}\n").bytes());
+    }
+    fs::write(scene.parent.join(".git/config"), config).unwrap();
+    scene.merge().ends(1);
+    assert!(!scene.place.root.join("ran").exists());
+}

@@ -29,7 +29,8 @@ async fn begin(daemon: &Daemon, fork: Fork) -> Answer {
     // Every other fork, what is kept of those that were, and every tree that forks came from.
     let mut hidden: BTreeSet<PathBuf> = all.iter().map(|fork| fork.parent.tree.0.clone()).collect();
     hidden.insert(daemon.forks.folder.clone());
-    let readable: Vec<WirePath> = objects_of(&fork.workspace.0).into_iter().map(WirePath).collect();
+    let shared = if fork.independent { Vec::new() } else { objects_of(&fork.workspace.0) };
+    let readable: Vec<WirePath> = shared.into_iter().map(WirePath).collect();
     Ok(to_json(&Confinement {
         exec,
         lock: WirePath(fork.home.0.join("exec.lock")),
