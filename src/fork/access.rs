@@ -51,6 +51,12 @@ pub struct Verdict {
     pub why: String,
 }
 
+/// Where an absolute path leads, through no symlink; none where that cannot be told.
+#[must_use]
+pub fn leads_to(path: &Path) -> Option<PathBuf> {
+    follow(path).ok().map(|followed| followed.path)
+}
+
 /// Judges an absolute path.
 #[must_use]
 pub fn judge(path: &Path, mode: AccessMode, apart: &Apart) -> Verdict {

@@ -145,6 +145,9 @@ impl Git {
             ("GIT_TERMINAL_PROMPT", "0"),
             ("GIT_OPTIONAL_LOCKS", "0"),
             ("GIT_NO_LAZY_FETCH", "1"),
+            // Stronger than `protocol.<name>.allow` of a repository; a git that knows no GIT_NO_LAZY_FETCH would ask a
+            // remote that is a program.
+            ("GIT_ALLOW_PROTOCOL", ""),
             ("GIT_NO_REPLACE_OBJECTS", "1"),
         ]);
         command.current_dir("/").stdin(Stdio::null());

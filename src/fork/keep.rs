@@ -3,6 +3,7 @@
 //! Promise: what was committed, staged, stashed, changed or added is in the folder that is kept before anything goes, and it
 //! can be done again after it was killed at any point.
 
+use super::own::refuse_leading_out;
 use super::work::is_nested;
 use super::{ForkError, Hands};
 use crate::protocol::fork::record::Mode;
@@ -34,17 +35,23 @@ impl Hands {
         fs::create_dir_all(folder).map_err(ForkError::io("make the folder", folder))?;
         let gitdir = workspace.join(".git");
         let has_repository = gitdir.symlink_metadata().is_ok_and(|found| found.is_dir());
-        if mode == Mode::Git && has_repository {
-            self.make_independent_or_not(workspace)?;
-            self.commit_rest(workspace)?;
+        if mode == Mode::Git && has_repository && self.commit_all(workspace).is_ok() {
             move_to(&gitdir, to)?;
-            return self.finish(to);
+            return Ok(self.finish(to).unwrap_or_default());
         }
+        // What git cannot do now it cannot do at the next try either, and an end that never comes would hold up everybody.
         if to.symlink_metadata().is_err() {
             // Somebody removed the repository, or there never was one: the tree is all there is.
             move_to(workspace, to)?;
         }
-        if mode == Mode::Git && to.join("HEAD").is_file() { self.finish(to) } else { Ok(KeptWork::default()) }
+        let is_repository = mode == Mode::Git && to.join("HEAD").is_file();
+        Ok(if is_repository { self.finish(to).unwrap_or_default() } else { KeptWork::default() })
+    }
+
+    fn commit_all(&self, workspace: &Path) -> Result<(), ForkError> {
+        refuse_leading_out(&workspace.join(".git"))?;
+        self.make_independent_or_not(workspace)?;
+        self.commit_rest(workspace)
     }
 
     /// What is kept shall need nothing of the parent. Where that cannot be, it goes on borrowing.
@@ -121,6 +128,7 @@ impl Hands {
 
     /// What was a fork's repository becomes one without a tree.
     fn finish(&self, to: &Path) -> Result<KeptWork, ForkError> {
+        refuse_leading_out(to)?;
         let git = self.git()?;
         for left in [INDEX, "staled.index.lock", "config.lock"] {
             drop(fs::remove_file(to.join(left)));

@@ -19,6 +19,7 @@ mod copy;
 mod bytes;
 mod staged;
 mod objects;
+mod own;
 pub mod work;
 pub mod keep;
 mod remove;

@@ -5,7 +5,9 @@
 //! reach, and only a repository in which nothing is missing stays alone.
 
 use super::copy::open_folder;
+use super::own::refuse_leading_out;
 use super::repository::optional;
+use super::shared::{note_of, objects_of};
 use super::{ForkError, Hands};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -101,11 +103,13 @@ impl Hands {
             rename(&aside, &named)?;
         }
         if !named.exists() {
-            return Ok(());
+            return forget(workspace);
         }
+        refuse_leading_out(&gitdir)?;
         let own = gitdir.join("objects");
         let own = fs::canonicalize(&own).map_err(ForkError::io("find", &own))?;
-        let theirs: Vec<PathBuf> = stores(&own)?.into_iter().filter(|store| *store != own).collect();
+        // Not what the repository itself names: whoever works in the fork can write that.
+        let theirs = objects_of(workspace);
         take(&theirs, &own, stop)?;
         rename(&named, &aside)?;
         let alone = take(&theirs, &own, stop).and_then(|()| self.is_whole(workspace));
@@ -113,7 +117,8 @@ impl Hands {
             Ok(()) => {
                 rustix::fs::syncfs(open_folder(&own)?)
                     .map_err(|error| ForkError::io("sync", &own)(error.into()))?;
-                fs::remove_file(&aside).map_err(ForkError::io("remove", &aside))
+                fs::remove_file(&aside).map_err(ForkError::io("remove", &aside))?;
+                forget(workspace)
             }
             Err(error) => {
                 rename(&aside, &named)?;
@@ -129,6 +134,15 @@ impl Hands {
         command.args(["rev-list", "--objects", "--quiet", "--all", "--indexed-objects"]);
         git.run("find every object of the fork in its own repository", &mut command)?;
         Ok(())
+    }
+}
+
+/// It shares nothing any more.
+fn forget(workspace: &Path) -> Result<(), ForkError> {
+    let note = note_of(workspace);
+    match fs::remove_file(&note) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(ForkError::io("remove", &note)(error)),
+        _ => Ok(()),
     }
 }
 

@@ -8,6 +8,7 @@ use super::git::Git;
 use super::load::left_out;
 use super::objects;
 use super::parent::Parent;
+use super::shared::note_of;
 use crate::protocol::fork::record::LeftOut;
 use std::ffi::OsStr;
 use std::fs;
@@ -16,6 +17,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Names the objects that are shared.
+const SHARED: &str = "objects/info/alternates";
 
 /// How often a listing is tried while somebody else writes the index.
 const TRIES: usize = 5;
@@ -75,7 +79,7 @@ impl Repository {
             }
         }
         let stores = objects::stores(&common.join("objects"))?;
-        files.push(("objects/info/alternates", objects::alternates(&stores)));
+        files.push((SHARED, objects::alternates(&stores)));
         let mut tags = git.of(gitdir, None);
         tags.args(["for-each-ref", "--format=%(objectname) %(refname)", "refs/tags"]);
         let tags = git.run("list the tags", &mut tags)?;
@@ -170,6 +174,9 @@ impl Repository {
         skeleton(&gitdir, &self.config, branch)?;
         for (name, bytes) in &self.files {
             write(&gitdir.join(name), bytes)?;
+            if *name == SHARED {
+                write(&note_of(workspace), bytes)?;
+            }
         }
         if let Some(base) = base {
             let file = gitdir.join("refs/heads").join(branch);

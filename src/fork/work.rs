@@ -4,6 +4,7 @@
 
 use super::carried::Uncommitted;
 use super::git::GitError;
+use super::own::refuse_leading_out;
 use super::{ForkError, Hands};
 use crate::fork::repository::as_path;
 use crate::protocol::fork::record::Mode;
@@ -39,6 +40,7 @@ impl Hands {
         if mode == Mode::Copy {
             return Ok(Work::default());
         }
+        refuse_leading_out(&workspace.join(".git"))?;
         let tip = self.commit_of(workspace, "HEAD")?;
         let not_base: Vec<String> = base.iter().map(|base| format!("^{base}")).collect();
         let commits = self.count(workspace, tip.is_some(), &not_base, None)?;

@@ -120,3 +120,37 @@ fn a_fork_in_a_sub_folder_of_the_tree_is_rooted_there() {
     let merge = scene.merge("s/cache-it");
     assert_eq!(merge["may_merge"], true, "{merge}");
 }
+
+/// What is read in the workspace through a symlink is not the fork's own work when it changes.
+#[test]
+fn what_lies_behind_a_symlink_out_of_the_fork_is_not_its_own() {
+    let scene = Scene::new();
+    let shared = scene.root().with_file_name("shared");
+    std::fs::create_dir_all(&shared).unwrap();
+    std::fs::write(shared.join("api"), "one\n").unwrap();
+    std::os::unix::fs::symlink(&shared, scene.root().join("vendor")).unwrap();
+    scene.create(&json!({}));
+    let api = json!({ "session": "s/cache-it", "results": [crate::harness::file("vendor/api", "one\n")] });
+    scene.daemon.ask("context.record", &api);
+    assert_eq!(scene.merge("s/cache-it")["may_merge"], true);
+    std::fs::write(shared.join("api"), "two\n").unwrap();
+    let merge = scene.merge("s/cache-it");
+    assert_eq!(
+        (merge["may_merge"].as_bool(), &merge["reason"]["evidence"]),
+        (Some(false), &json!(["vendor/api"])),
+        "{merge}"
+    );
+}
+
+#[test]
+fn what_failed_for_the_session_has_failed_for_its_forks() {
+    let scene = Scene::new();
+    scene.create(&json!({}));
+    scene.daemon.ask("fact.refute", &json!({ "session": "s", "fact": "f1" }));
+    let merge = scene.merge("s/cache-it");
+    assert_eq!(
+        (merge["may_merge"].as_bool(), &merge["reason"]["evidence"]),
+        (Some(false), &json!(["base/src/token.rs"])),
+        "{merge}"
+    );
+}

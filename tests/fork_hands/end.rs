@@ -240,3 +240,46 @@ fn nothing_withstands_and_nothing_outside_goes() {
     assert!(place.home.symlink_metadata().is_err());
     unchanged(&before, &rig.parent);
 }
+
+/// Whoever works in a fork may link its repository to another fork's, where the daemon may write.
+#[test]
+fn a_repository_that_leads_out_is_kept_whole_and_nothing_is_done_through_it() {
+    for way in ["config", "refs/staled", "staled.nested", "index", "commondir", "objects/pack"] {
+        let rig = Rig::new();
+        let (place, made) = busy(&rig);
+        let (other, _) = rig.fork("b");
+        rig.hands.make_independent(&place.workspace).unwrap();
+        let before = snapshot(&other.workspace);
+        let (gitdir, theirs) = (place.workspace.join(".git"), other.workspace.join(".git"));
+        if way == "commondir" {
+            fs::write(gitdir.join(way), theirs.as_os_str().as_bytes()).unwrap();
+        } else {
+            let _ = fs::remove_file(gitdir.join(way));
+            let _ = fs::remove_dir_all(gitdir.join(way));
+            symlink(
+                if way == "staled.nested" { other.workspace.clone() } else { theirs.join(way) },
+                gitdir.join(way),
+            )
+            .unwrap();
+        }
+        let parent = rig.parent.join(".git");
+        let refused = rig.hands.work(&place.workspace, Mode::Git, made.base.as_deref(), Some(&parent));
+        assert_eq!(refused.unwrap_err().code(), "fork_leak", "{way}");
+        let kept = rig.hands.keep(&place.workspace, Mode::Git, &rig.kept()).unwrap();
+        assert_eq!(kept, staled::fork::keep::KeptWork::default(), "{way}");
+        assert_eq!(fs::read_to_string(rig.kept().join("tracked")).unwrap(), "unstaged\n", "{way}");
+        assert_eq!(fs::read_to_string(rig.kept().join("inner/precious")).unwrap(), "p", "{way}");
+        unchanged(&before, &other.workspace);
+    }
+}
+
+/// What git refuses now it refuses for ever.
+#[test]
+fn a_fork_whose_work_git_cannot_take_up_is_kept_whole() {
+    let rig = Rig::new();
+    let (place, _) = busy(&rig);
+    git(&place.workspace, &["update-ref", "refs/staled", "HEAD"]);
+    rig.hands.keep(&place.workspace, Mode::Git, &rig.kept()).unwrap();
+    assert_eq!(fs::read_to_string(rig.kept().join("tracked")).unwrap(), "unstaged\n");
+    assert_eq!(git(&rig.kept(), &["show", "HEAD:tracked"]), "committed");
+}

@@ -118,3 +118,21 @@ fn a_parent_that_is_repacked_and_a_fork_that_is_worked_in_meanwhile() {
         }
     });
 }
+
+/// What the fork's repository names as objects, its agent may have written there.
+#[test]
+fn nothing_is_copied_from_where_only_the_fork_says_that_objects_are() {
+    let (rig, place) = forked();
+    let secret = rig.top().join("secret");
+    fs::write(&secret, "s").unwrap();
+    let store = place.workspace.join("store");
+    fs::create_dir_all(store.join("ab")).unwrap();
+    std::os::unix::fs::symlink(&secret, store.join("ab/cafe")).unwrap();
+    let named =
+        [store.as_os_str().as_bytes(), b"\n", &fs::read(alternates(&place.workspace)).unwrap()].concat();
+    fs::write(alternates(&place.workspace), named).unwrap();
+    rig.hands.make_independent(&place.workspace).unwrap();
+    assert!(!place.workspace.join(".git/objects/ab/cafe").exists());
+    fs::remove_dir_all(&rig.parent).unwrap();
+    git(&place.workspace, &["fsck", "--strict"]);
+}

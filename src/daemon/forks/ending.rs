@@ -39,9 +39,13 @@ async fn end_one(daemon: &Daemon, fork: Fork, force: bool) -> Result<Option<Kept
         let why = format!("something runs under `fork exec` in {}; end it first", fork.fork);
         return Err(Refusal::application("fork_in_use", why));
     }
-    let found = work(daemon, &fork).await?;
     let moved = moved(daemon, &fork).await?;
-    let unsaved = unsaved(&fork, &found, &moved);
+    let unsaved = match work(daemon, &fork).await {
+        Ok(found) => unsaved(&fork, &found, &moved),
+        // A repository that its agent has broken must not keep its fork alive for ever.
+        Err(refusal) if force => Some(refusal.to_string()),
+        Err(refusal) => return Err(refusal),
+    };
     if let (false, Some(why)) = (force, &unsaved) {
         return Err(refused(&fork, why));
     }

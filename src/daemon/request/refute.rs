@@ -8,17 +8,20 @@ use crate::daemon::clock;
 use crate::daemon::engine::Engine;
 use crate::daemon::handle::Need;
 use crate::decision;
+use crate::index::Change;
 use crate::index::view::Listed;
 use crate::protocol::convert;
 use crate::protocol::gate::is_blank;
 use crate::protocol::path::Reference;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::request::Refute;
-use crate::session::SessionId;
+use crate::session::moment::Moment;
 use crate::session::privacy::strip;
+use crate::session::{SessionId, Side};
 use crate::store::decision_log::last_line_where;
 use crate::store::record::Record;
 use crate::store::syncer::Synced;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tokio::sync::oneshot;
@@ -79,9 +82,36 @@ fn apply(
         Record::Refuted { session: name.to_string(), target: Reference(target.clone()), at: at.micros };
     let refuted = engine.journaled(&record, |engine| engine.index.refute(session, &target, at))?;
     engine.index.storage_mut().flush()?;
-    let (ids, changed) = refuted.map(|refuted| (refuted.ids, refuted.changed)).unwrap_or_default();
+    let (ids, mut changed) = refuted.map(|refuted| (refuted.ids, refuted.changed)).unwrap_or_default();
+    changed.extend(refute_bases(engine, name, &ids, at)?);
     engine.push_changes(&changed, at)?;
     Ok((ids, engine.synced()))
+}
+
+/// What failed in a session has failed for every fork that started from it.
+fn refute_bases(
+    engine: &mut Engine,
+    name: &SessionId,
+    ids: &[String],
+    at: Moment,
+) -> Result<Vec<Change>, Refusal> {
+    let forks = engine.forks()?.into_iter().filter(|fork| fork.session == name.as_str());
+    let bases: BTreeSet<u64> = forks.map(|fork| fork.baseline).collect();
+    let mut changed = Vec::new();
+    for base in bases.into_iter().map(|no| SessionId::of_fork(no, Side::Base)) {
+        let Some(session) = engine.index.session(&base) else { continue };
+        for id in ids {
+            let target = PathBuf::from(format!("base/{id}"));
+            let record = Record::Refuted {
+                session: base.as_str().to_owned(),
+                target: Reference(target.clone()),
+                at: at.micros,
+            };
+            let refuted = engine.journaled(&record, |engine| engine.index.refute(session, &target, at))?;
+            changed.extend(refuted.map(|refuted| refuted.changed).unwrap_or_default());
+        }
+    }
+    Ok(changed)
 }
 
 /// The session's last decision, if it was a resume.

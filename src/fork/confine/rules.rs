@@ -108,6 +108,8 @@ fn allow(
         FileType::Symlink => return Ok(rules),
         _ if closed.contains(&identity_of(&found)) => return Ok(rules),
         FileType::Directory => access,
+        // A rule holds for a file by all of its names, and one of them may be in what is hidden.
+        FileType::RegularFile if found.st_nlink > 1 => return Ok(rules),
         _ => access & AccessFs::from_file(ABI::V5),
     };
     let added = rules.add_rule(PathBeneath::new(opened, access));

@@ -3,7 +3,8 @@
 use super::super::ForkError;
 use super::super::git::Git;
 use super::{Judged, first, line, names, shown};
-use std::ffi::OsStr;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,7 +29,7 @@ pub(super) struct Parent<'a> {
     /// What all its work trees share.
     pub(super) common: PathBuf,
     /// Settings that keep git from running what the repository names, and those of the user's that say how lines end.
-    settings: Vec<(String, String)>,
+    settings: Vec<(OsString, String)>,
 }
 
 /// Where HEAD is.
@@ -66,20 +67,21 @@ impl<'a> Parent<'a> {
     }
 
     /// Filters that do nothing; and merge drivers that fail, for one that does nothing would take our side unseen.
-    fn neutral(&self) -> Result<Vec<(String, String)>, ForkError> {
+    fn neutral(&self) -> Result<Vec<(OsString, String)>, ForkError> {
         let drivers = r"^(filter|merge)\..*\.(clean|smudge|process|required|driver)$";
         let mut asked = self.command(["config", "-z", "--name-only", "--get-regexp", drivers]);
         let (_, keys) = self.git.tells("list its drivers", &mut asked)?;
-        let off = |key: &str| {
-            if key.ends_with(".required") || key.ends_with(".driver") { "false" } else { "" }
+        let off = |key: &[u8]| {
+            if key.ends_with(b".required") || key.ends_with(b".driver") { "false" } else { "" }
         };
         let keys = keys.split(|byte| *byte == 0).filter(|key| !key.is_empty());
-        let keys = keys.map(|key| String::from_utf8_lossy(key).into_owned());
-        let mut settings: Vec<_> = keys.map(|key| (key.clone(), off(&key).to_owned())).collect();
+        // The name of a driver may be any bytes.
+        let mut settings: Vec<_> =
+            keys.map(|key| (OsStr::from_bytes(key).to_owned(), off(key).to_owned())).collect();
         for key in ["core.autocrlf", "core.eol"] {
             let mut asked = self.git.as_user(self.tree);
             let (set, value) = self.git.tells("read a setting", asked.args(["config", "--get", key]))?;
-            settings.extend(set.then(|| (key.to_owned(), line(&value))));
+            settings.extend(set.then(|| (key.into(), line(&value))));
         }
         Ok(settings)
     }
@@ -143,19 +145,43 @@ impl<'a> Parent<'a> {
 
     /// Files that nobody tracks, ignored or not, stay: the merge does not write over them.
     pub(super) fn refuse_overwriting(&self, added: &[PathBuf]) -> Result<(), ForkError> {
-        let there = |path: &&PathBuf| {
-            std::fs::symlink_metadata(self.tree.join(path)).is_ok_and(|found| !found.is_dir())
-        };
-        let there: Vec<PathBuf> = added.iter().filter(there).cloned().collect();
+        let mut there: BTreeSet<PathBuf> = added.iter().flat_map(|path| self.in_the_way(path)).collect();
+        if !there.is_empty() {
+            for tracked in self.names("list what is tracked", self.command(["ls-files", "-z"]))? {
+                there.remove(&tracked);
+            }
+        }
         if there.is_empty() {
             return Ok(());
         }
+        let there: Vec<PathBuf> = there.into_iter().collect();
         let why = format!(
             "the merge would write over untracked files of {} ({}); move them away first",
             shown(self.tree),
             first(&there)
         );
         Err(ForkError::refused("parent_dirty", why))
+    }
+
+    /// What stands where a new file is to stand: a file, one in the place of a folder above it, or all files in a folder of
+    /// its name. Git itself holds what is ignored for nothing worth.
+    fn in_the_way(&self, path: &Path) -> Vec<PathBuf> {
+        let found = |path: &Path| std::fs::symlink_metadata(self.tree.join(path)).ok();
+        let above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+        let above = above.filter(|above| found(above).is_some_and(|found| !found.is_dir()));
+        let mut files: Vec<PathBuf> = above.map(Path::to_owned).collect();
+        let mut next = vec![path.to_owned()];
+        while let Some(path) = next.pop() {
+            match found(&path) {
+                Some(found) if found.is_dir() => {
+                    let entries = std::fs::read_dir(self.tree.join(&path)).into_iter().flatten().flatten();
+                    next.extend(entries.map(|entry| path.join(entry.file_name())));
+                }
+                Some(_) => files.push(path),
+                None => {}
+            }
+        }
+        files
     }
 
     /// The paths that a command lists.

@@ -322,3 +322,14 @@ fn another_name_of_a_hidden_tree_is_hidden_too() {
     assert!(unmounted.success());
     assert!(!ran.good && ran.out.is_empty(), "{ran:?}");
 }
+
+/// A rule for a file beside the trees would hold under its other names too.
+#[test]
+fn a_file_beside_that_is_one_with_a_hidden_file_opens_nothing() {
+    let Some(scene) = Scene::new() else { return };
+    fs::hard_link(scene.parent().join("secret"), scene.place.root.join("twin")).unwrap();
+    for attack in ["cat $PARENT/secret", "cat $PARENT/../twin"] {
+        let ran = scene.run(attack);
+        assert!(!ran.good && ran.out.is_empty(), "{attack}: {ran:?}");
+    }
+}

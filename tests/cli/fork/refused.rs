@@ -244,3 +244,57 @@ fn no_program_that_a_repository_names_is_run() {
     scene.merge().ends(1);
     assert!(!scene.place.root.join("ran").exists());
 }
+
+#[test]
+fn a_driver_whose_name_is_no_text_is_not_run_either() {
+    let scene = Scene::new();
+    fs::write(scene.parent.join(".gitattributes"), b"* filter=\xff merge=\xfe\n").unwrap();
+    scene.moves("beside", "x\n");
+    scene.fork();
+    scene.works("a", "ONE\ntwo\nthree\n");
+    scene.moves("a", "one\ntwo\nTHREE\n");
+    let program = canary(&scene, "driver");
+    let mut config = fs::read(scene.parent.join(".git/config")).unwrap();
+    for (kind, name, key) in
+        [("filter", 0xff, "clean"), ("filter", 0xff, "smudge"), ("merge", 0xfe, "driver")]
+    {
+        config.extend(format!("[{kind} \"").bytes());
+        config.push(name);
+        config.extend(format!("\"]\n\t{key} = {program}\n").bytes());
+    }
+    fs::write(scene.parent.join(".git/config"), config).unwrap();
+    scene.merge().ends(1);
+    assert!(!scene.place.root.join("ran").exists());
+}
+
+/// What git ignores it writes over without a word, also where it stands in the way as a folder or of one.
+#[test]
+fn ignored_files_in_the_place_of_a_folder_or_in_a_folder_in_the_way_stay() {
+    for (new, there) in [("x/y", "x"), ("d", "d/z"), ("d", "d/deep/er")] {
+        let scene = Scene::forked();
+        fs::write(scene.parent.join(".git/info/exclude"), "x\nd\n").unwrap();
+        fs::create_dir_all(scene.workspace.join(new).parent().unwrap()).unwrap();
+        scene.works(new, "new\n");
+        fs::create_dir_all(scene.parent.join(there).parent().unwrap()).unwrap();
+        fs::write(scene.parent.join(there), "precious\n").unwrap();
+        let run = scene.merge().ends(2);
+        assert!(run.err.contains(there), "{run:?}");
+        assert_eq!(fs::read_to_string(scene.parent.join(there)).unwrap(), "precious\n");
+    }
+}
+
+#[test]
+fn a_tracked_file_becomes_a_folder_and_a_tracked_folder_a_file() {
+    let scene = Scene::new();
+    fs::create_dir_all(scene.parent.join("d")).unwrap();
+    scene.moves("d/z", "z\n");
+    scene.moves("x", "x\n");
+    scene.fork();
+    git(&scene.workspace, &["rm", "-q", "-r", "x", "d"]);
+    fs::create_dir_all(scene.workspace.join("x")).unwrap();
+    scene.works("x/y", "y\n");
+    scene.works("d", "d\n");
+    scene.merge().ends(0);
+    assert_eq!(fs::read_to_string(scene.parent.join("x/y")).unwrap(), "y\n");
+    assert_eq!(fs::read_to_string(scene.parent.join("d")).unwrap(), "d\n");
+}

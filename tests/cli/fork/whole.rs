@@ -133,3 +133,19 @@ fn a_fork_that_is_stale_is_judged_so_and_not_merged() {
     assert!(run.out.contains("changed in the parent: src/clock.rs"), "{run:?}");
     assert_eq!(git(&scene.place.root, &["rev-parse", "HEAD"]), before);
 }
+
+/// What a fork's own repository names is no reason to let its commands read it.
+#[test]
+fn a_fork_that_names_more_objects_is_let_read_no_more() {
+    let scene = Scene::new();
+    scene.run(&["fork", "create", "s"]).ends(0);
+    if scene.exec("cache-it", "true").code == 126 {
+        let _ = writeln!(std::io::stderr(), "skipped: nothing can be confined here");
+        return;
+    }
+    let parent = scene.place.root.display().to_string();
+    let named = format!("mkdir -p .git/objects/info && echo {parent} > .git/objects/info/alternates");
+    scene.exec("cache-it", &named).ends(0);
+    let read = scene.exec("cache-it", &format!("cat {parent}/.env"));
+    assert!(read.code != 0 && read.out.is_empty(), "{read:?}");
+}

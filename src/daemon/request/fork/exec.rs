@@ -26,10 +26,13 @@ async fn begin(daemon: &Daemon, fork: Fork) -> Answer {
     let exec = isolation(daemon).await?.begin(fork.no).await;
     let fork = forks::find(daemon, &fork.fork).await?;
     let all = forks::all(daemon).await?;
-    // Every other fork, what is kept of those that were, and every tree that forks came from.
+    // Every other fork, what is kept of those that were, and every tree that forks came from. Journal and logs stand beside
+    // the forks: what other sessions believe is in them.
     let mut hidden: BTreeSet<PathBuf> = all.iter().map(|fork| fork.parent.tree.0.clone()).collect();
-    hidden.insert(daemon.forks.folder.clone());
-    let readable: Vec<WirePath> = objects_of(&fork.workspace.0).into_iter().map(WirePath).collect();
+    let folder = &daemon.forks.folder;
+    hidden.insert(folder.parent().unwrap_or(folder).to_owned());
+    let shared = if fork.independent { Vec::new() } else { objects_of(&fork.workspace.0) };
+    let readable: Vec<WirePath> = shared.into_iter().map(WirePath).collect();
     Ok(to_json(&Confinement {
         exec,
         lock: WirePath(fork.home.0.join("exec.lock")),

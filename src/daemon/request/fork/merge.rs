@@ -4,10 +4,12 @@
 use super::super::decide::{Beside, ROWS_MAX, say};
 use super::super::{Answer, Daemon, blind, no_session};
 use super::access::broken;
+use crate::daemon::blocking::blocking;
 use crate::daemon::forks::ending::{uncommitted, work};
 use crate::daemon::forks::{self, by_hand, isolation};
 use crate::daemon::handle::{Need, Sight};
 use crate::decision;
+use crate::fork::access::leads_to;
 use crate::index::freshness::{Cause, Freshness};
 use crate::index::view::{Line, Listed, View};
 use crate::protocol::fork::ask::Merge;
@@ -15,7 +17,7 @@ use crate::protocol::fork::record::Isolated;
 use crate::protocol::fork::{Fork, answer::Moved};
 use crate::protocol::path::WirePath;
 use crate::protocol::refusal::Refusal;
-use crate::session::source::{Source, absolute, normal};
+use crate::session::source::{Source, absolute};
 use crate::session::{SessionId, Side};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -32,6 +34,7 @@ pub(super) async fn merge(daemon: &Daemon, ask: Merge) -> Answer {
     // A parent that is gone, or is no repository any more, is told by what rests on it.
     let dirty = dirty.await?.ok().map(|dirty| dirty.into_iter().map(WirePath).collect::<Vec<_>>());
     let (view, moved, fork) = seen(daemon, &fork, ask.deadline_ms).await?;
+    let view = without_own_work(view, &fork).await?;
     let name = SessionId::new(&fork.fork).expect("because slugs are short and plain");
     let decision = decision::merge(&view).map_err(|_| no_session(&name))?;
     let beside = Beside { merge: Some(&fork.fork), ..Beside::default() };
@@ -93,16 +96,23 @@ async fn seen(
         view.counts.fresh = view.counts.rows - view.counts.stale - view.counts.unknown;
         let fork =
             findings.forks(engine)?.into_iter().find(|fork| fork.no == no).ok_or_else(|| no_session(&own))?;
-        let root = view.head.root.clone();
-        view.lines
-            .iter_mut()
-            .filter(|line| is_own_work(&fork, &root, line))
-            .for_each(|line| line.critical = false);
         view.lines.extend(lines);
         let moved = engine.moved(&fork, sight)?;
         Ok((view, moved, fork))
     });
     seen.await?
+}
+
+/// The same view, in which what the fork itself did is not critical. Paths are followed, which may take long.
+async fn without_own_work(mut view: View, fork: &Fork) -> Result<View, Refusal> {
+    let fork = fork.clone();
+    let told = blocking("a look at what a fork did", move || {
+        let root = view.head.root.clone();
+        let own = view.lines.iter_mut().filter(|line| is_own_work(&fork, &root, line));
+        own.for_each(|line| line.critical = false);
+        view
+    });
+    told.await.map_err(|undone| Refusal::application("fork_failed", undone))
 }
 
 /// Whether a row is stale for nothing but what the fork itself did: it stands in the workspace, where nobody else wrote. Its
@@ -119,5 +129,7 @@ fn is_within(fork: &Fork, root: &Path, source: &Source) -> bool {
     if let Source::Command { inputs, .. } = source {
         return inputs.iter().all(|input| is_within(fork, root, input));
     }
-    source.path().is_some_and(|path| normal(&absolute(root, path)).starts_with(&fork.workspace.0))
+    let there = source.path().and_then(|path| leads_to(&absolute(root, path)));
+    let workspace = leads_to(&fork.workspace.0);
+    there.zip(workspace).is_some_and(|(there, workspace)| there.starts_with(workspace))
 }
