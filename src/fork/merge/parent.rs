@@ -3,6 +3,7 @@
 use super::super::ForkError;
 use super::super::git::Git;
 use super::{Judged, first, line, names, shown};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -141,12 +142,20 @@ impl<'a> Parent<'a> {
         Err(ForkError::refused("parent_dirty", why))
     }
 
-    /// Files that nobody tracks, ignored or not, stay: the merge does not write over them.
-    pub(super) fn refuse_overwriting(&self, added: &[PathBuf]) -> Result<(), ForkError> {
-        let there = |path: &&PathBuf| {
-            std::fs::symlink_metadata(self.tree.join(path)).is_ok_and(|found| !found.is_dir())
-        };
-        let there: Vec<PathBuf> = added.iter().filter(there).cloned().collect();
+    /// Files that nobody tracks, ignored or not, stay: the merge does not write over them, nor over a folder that holds
+    /// some or a file where it makes a folder, which git would do to what is ignored.
+    pub(super) fn refuse_overwriting(&self, added: &[PathBuf], gone: &[PathBuf]) -> Result<(), ForkError> {
+        let gone: BTreeSet<&PathBuf> = gone.iter().collect();
+        let mut there = BTreeSet::new();
+        for path in added {
+            let above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+            let is_file = |path: &Path| {
+                std::fs::symlink_metadata(self.tree.join(path)).is_ok_and(|found| !found.is_dir())
+            };
+            there.extend(above.filter(|above| is_file(above)).map(Path::to_owned));
+            self.files_at(path, &mut there)?;
+        }
+        let there: Vec<PathBuf> = there.into_iter().filter(|path| !gone.contains(path)).collect();
         if there.is_empty() {
             return Ok(());
         }
@@ -156,6 +165,25 @@ impl<'a> Parent<'a> {
             first(&there)
         );
         Err(ForkError::refused("parent_dirty", why))
+    }
+
+    /// The file of that name, or all that are in the folder of that name.
+    fn files_at(&self, path: &Path, files: &mut BTreeSet<PathBuf>) -> Result<(), ForkError> {
+        let mut next = vec![path.to_owned()];
+        while let Some(path) = next.pop() {
+            let place = self.tree.join(&path);
+            match std::fs::symlink_metadata(&place) {
+                Ok(found) if found.is_dir() => {
+                    for entry in std::fs::read_dir(&place).map_err(ForkError::io("list", &place))? {
+                        let name = entry.map_err(ForkError::io("list", &place))?.file_name();
+                        next.push(path.join(name));
+                    }
+                }
+                Ok(_) => drop(files.insert(path)),
+                Err(_) => {}
+            }
+        }
+        Ok(())
     }
 
     /// The paths that a command lists.
