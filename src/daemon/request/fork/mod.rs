@@ -89,7 +89,7 @@ async fn statuses(daemon: &Daemon, forks: Vec<Fork>) -> Result<Vec<Status>, Refu
 }
 
 async fn discard(daemon: &Arc<Daemon>, ask: Discard) -> Answer {
-    let fork = forks::find(daemon, &ask.fork).await?;
+    let fork = forks::find_to_end(daemon, &ask.fork).await?;
     let id = fork.fork.clone();
     let kept = forks::end(daemon, fork, ask.force).await?;
     Ok(to_json(&Discarded { fork: id, discarded: true, kept }))
