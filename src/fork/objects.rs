@@ -5,7 +5,7 @@
 //! reach, and only a repository in which nothing is missing stays alone.
 
 use super::copy::open_folder;
-use super::repository::optional;
+use super::repository::{open_file, optional};
 use super::{ForkError, Hands};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -222,7 +222,7 @@ fn names(folder: &Path) -> Result<BTreeSet<String>, ForkError> {
 
 /// Copies one file under another name first. Says whether it was new; none when there is none any more.
 fn take_file(from: &Path, to: &Path) -> Result<Option<bool>, ForkError> {
-    let mut source = match File::open(from) {
+    let mut source = match open_file(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         source => source.map_err(ForkError::io("read", from))?,
     };

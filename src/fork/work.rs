@@ -23,7 +23,7 @@ pub struct Work {
     /// What is not committed and was not carried over as it is: staged, changed, or untracked and not ignored. A repository in
     /// it ends with a slash. Nothing is known of it in a copy.
     pub dirty: Vec<PathBuf>,
-    /// Whether something is stashed.
+    /// Whether something is stashed, by hand or by what is under way.
     pub stash: bool,
 }
 
@@ -46,7 +46,10 @@ impl Hands {
             Some(parent) => self.is_merged(workspace, tip.is_some(), &not_base, parent)?,
             None => commits == 0,
         };
-        let stash = self.commit_of(workspace, "refs/stash")?.is_some();
+        let under_way = ["rebase-merge/autostash", "rebase-apply/autostash", "MERGE_AUTOSTASH"];
+        let autostash =
+            under_way.iter().any(|name| workspace.join(".git").join(name).symlink_metadata().is_ok());
+        let stash = autostash || self.commit_of(workspace, "refs/stash")?.is_some();
         Ok(Work { tip, commits, merged, dirty: self.own_work(workspace)?, stash })
     }
 

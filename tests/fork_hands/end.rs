@@ -247,6 +247,31 @@ fn a_tree_that_git_cannot_take_up_is_kept_whole() {
 }
 
 #[test]
+fn a_pipe_where_a_file_was_makes_nobody_wait() {
+    let rig = Rig::new();
+    let (place, _) = rig.fork("a");
+    rig.hands.make_independent(&place.workspace).unwrap();
+    let pipe = place.workspace.join(".git/objects/info/alternates");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::from(0o600), 0)
+        .unwrap();
+    assert!(staled::fork::shared::objects_of(&place.workspace).is_empty());
+    rig.hands.make_independent(&place.workspace).unwrap();
+}
+
+#[test]
+fn what_a_rebase_has_stashed_is_work() {
+    let rig = Rig::new();
+    let (place, made) = rig.fork("a");
+    let tree = &place.workspace;
+    assert!(!rig.work(&place, &made).stash);
+    commit(tree, "work");
+    fs::write(tree.join("tracked"), "stashed by it\n").unwrap();
+    git(tree, &["-c", "sequence.editor=sed -i 1ibreak", "rebase", "-q", "-i", "--autostash", "HEAD~1"]);
+    let work = rig.work(&place, &made);
+    assert!(work.stash && work.dirty.is_empty(), "{work:?}");
+}
+
+#[test]
 fn a_tag_and_a_linked_work_tree_name_work_too() {
     for linked in [false, true] {
         let rig = Rig::new();

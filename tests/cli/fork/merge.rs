@@ -49,6 +49,10 @@ fn what_both_changed_is_named_and_both_stand_as_before_byte_for_byte() {
     let before = scene.everything();
     let run = scene.merge().ends(1);
     assert!(run.out.contains("both changed a\n"), "{run:?}");
+    // What is advised leads home.
+    let advised =
+        format!("git -C {} pull --no-rebase {} {BRANCH}", scene.parent.display(), scene.workspace.display());
+    assert!(run.err.contains(&advised), "{run:?}");
     assert_eq!(scene.everything(), before);
     let told = scene.merge_by(scene.judgement(), &["--json"]).ends(1).json();
     assert_eq!(told["applied"], json!({ "how": "conflict", "commit": null, "conflicts": ["a"] }));
