@@ -97,6 +97,19 @@ fn an_end_that_failed_is_ended_by_the_next_try() {
     assert_eq!(refusal(&mut client, "fork.status", &ask_of("s/cache-it")), "not_found");
 }
 
+#[test]
+fn where_a_fork_cannot_be_made_again_it_is_said_where_it_is_kept() {
+    let scene = Scene::new();
+    scene.create(&json!({ "hypotheses": ["Cache it"] }));
+    scene.commit("s/cache-it", "src/token.rs", "cached\n");
+    std::fs::rename(scene.root(), scene.place.home.join("moved")).unwrap();
+    let mut client = scene.daemon.client();
+    let ask = json!({ "fork": "s/cache-it", "force": true });
+    let error = client.ask("fork.reprovision", &ask).unwrap_err().to_string();
+    let kept = std::fs::read_dir(scene.place.home.join("state/forks/.kept")).unwrap().next().unwrap();
+    assert!(error.contains(kept.unwrap().path().to_str().unwrap()), "{error}");
+}
+
 fn ask_of(fork: &str) -> serde_json::Value {
     json!({ "fork": fork })
 }

@@ -71,3 +71,20 @@ fn a_fork_that_cannot_be_watched_keeps_nobody_from_the_others() {
     assert_eq!(gone["discarded"], true, "{gone}");
     assert!(scene.create(&json!({ "hypotheses": ["Cache it"] })).len() == 1);
 }
+
+#[test]
+fn a_folder_that_no_record_tells_of_is_not_written_over() {
+    let scene = Scene::new();
+    let forks = scene.create(&json!({ "hypotheses": ["Cache it"] }));
+    scene.work("s/cache-it", |workspace| std::fs::write(workspace.join("README"), "precious").unwrap());
+    let Scene { place, daemon } = scene;
+    daemon.stop();
+    for folder in ["journal", "index"] {
+        std::fs::remove_dir_all(place.home.join("state").join(folder)).unwrap();
+    }
+    let scene = Scene::on(place);
+    let again = scene.create(&json!({ "hypotheses": ["Cache it"] }));
+    assert_eq!(again[0]["fork"], "s/cache-it-2");
+    let old = super::at(&forks[0]["workspace"]);
+    assert_eq!(std::fs::read_to_string(old.join("README")).unwrap(), "precious");
+}

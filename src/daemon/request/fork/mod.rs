@@ -105,9 +105,17 @@ async fn reprovision(daemon: &Arc<Daemon>, ask: Discard) -> Answer {
         copy: fork.copy.clone(),
         from: None,
     };
+    let id = fork.fork.clone();
     let kept = forks::end(daemon, fork, ask.force).await?;
-    let mut answer = serde_json::to_value(created(forks::make(daemon, again).await?))
-        .expect("because it is made of strings, numbers and paths");
+    let made = forks::make(daemon, again).await.map_err(|refusal| match &kept {
+        Some(kept) => {
+            let why = format!("{refusal}; {} is ended, and kept in {}", id, kept.path.0.display());
+            Refusal::application("fork_failed", why)
+        }
+        None => refusal,
+    })?;
+    let mut answer =
+        serde_json::to_value(created(made)).expect("because it is made of strings, numbers and paths");
     answer["kept"] = serde_json::to_value(kept).expect("because it is made of strings and paths");
     Ok(answer.to_string())
 }
