@@ -143,7 +143,7 @@ impl Daemon {
     }
 
     fn policy(&self) -> Policy {
-        self.config().policy(&self.folders.state)
+        Policy { forks: self.forks.folder.clone(), ..self.config().policy(&self.folders.state) }
     }
 
     /// Reads the configuration again. A bad file is refused and the old one stays. Returns the keys that differ from

@@ -81,9 +81,6 @@ impl Hands {
         symlinks.sort();
         let shared_by_symlink =
             symlinks.into_iter().filter(|link| self.is_shared(parent, place, link)).collect();
-        // One wait for all of it: what is said to be there is there after a power cut too.
-        rustix::fs::syncfs(open_folder(&place.workspace)?)
-            .map_err(|error| ForkError::io("sync", &place.workspace)(error.into()))?;
         Ok(Made {
             root,
             base: parent.base().map(str::to_owned),
@@ -91,6 +88,12 @@ impl Hands {
             left_out,
             shared_by_symlink,
         })
+    }
+
+    /// One wait for all that was made: what is said to be there is there after a power cut too.
+    pub fn sync(&self) -> Result<(), ForkError> {
+        rustix::fs::syncfs(open_folder(&self.forks)?)
+            .map_err(|error| ForkError::io("sync", &self.forks)(error.into()))
     }
 
     /// The parent's index becomes the fork's.

@@ -247,8 +247,18 @@ impl Apart {
 
 impl Drop for Apart {
     fn drop(&mut self) {
-        // Whoever looks for what does not belong there removes what is left.
+        // What is left the next start removes.
         drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+impl super::Hands {
+    /// Removes what surveys left that were killed.
+    pub fn sweep(&self) {
+        let entries = fs::read_dir(&self.forks).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.file_name().as_bytes().starts_with(b".survey-")) {
+            drop(fs::remove_dir_all(entry.path()));
+        }
     }
 }
 
@@ -284,6 +294,8 @@ fn config(set: &[(String, Vec<u8>)], sha256: bool, excludes: Option<&Path>) -> S
     if sha256 {
         text.push_str("[extensions]\n\tobjectformat = sha256\n");
     }
+    // What git does unasked would hold up whoever ends the fork, and a fork lives for a day.
+    text.push_str("[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n");
     text
 }
 

@@ -123,10 +123,15 @@ impl Hands {
         Ok(found.into_iter().map(|one| one.path).collect())
     }
 
-    /// What is not committed in the tree that a root is in; nothing where there is no repository.
+    /// What is not committed in the tree that a root is in; nothing where there is no repository. Of an index that is split
+    /// it cannot be asked: git would note in the parent that it was read.
     pub fn parent_dirty(&self, root: &Path) -> Result<Vec<PathBuf>, ForkError> {
         let parent = self.parent(root, None, None)?;
         let Some(gitdir) = &parent.gitdir else { return Ok(Vec::new()) };
+        let entries = std::fs::read_dir(gitdir).map_err(ForkError::io("list", gitdir))?.flatten();
+        if entries.into_iter().any(|entry| entry.file_name().as_bytes().starts_with(b"sharedindex.")) {
+            return Err(ForkError::refused("fork_failed", "the index of the parent is split"));
+        }
         Ok(self.uncommitted(gitdir, &parent.tree)?.into_iter().map(|one| one.path).collect())
     }
 

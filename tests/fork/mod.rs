@@ -5,6 +5,7 @@
 mod create;
 mod decide;
 mod discard;
+mod kills;
 mod merge;
 mod moved;
 mod restart;

@@ -98,7 +98,7 @@ fn no_torn_bytes_land_while_somebody_writes() {
                 round = round.wrapping_add(1);
                 let mut file = fs::File::options().write(true).open(&path).unwrap();
                 for _ in 0..PIECES {
-                    file.write_all(&[round; PIECE]).unwrap();
+                    file.write_all(&vec![round; PIECE]).unwrap();
                 }
                 drop(file);
                 std::thread::sleep(std::time::Duration::from_millis(random.u64(..50)));

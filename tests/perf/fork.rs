@@ -3,6 +3,8 @@
 //!
 //! `cargo bench --bench fork`
 
+#![allow(clippy::unwrap_used, reason = "a bench prints, and fails where it stands")]
+
 #[path = "yard.rs"]
 mod yard;
 
@@ -30,7 +32,7 @@ fn main() {
     yard.register(&mut asking, 40);
     let hypotheses: Vec<String> = (0..BRANCHES).map(|n| format!("way {n}")).collect();
     let mut table = Table::new(&["clone --shared", "first forks", "more forks", "discard"]);
-    for _ in 0..ROUNDS {
+    for _ in 0..yard::number("STALED_BENCH_ROUNDS", ROUNDS) {
         let mut round: [Samples; 4] = Default::default();
         let clones = yard.home("clones");
         round[0].time(|| {

@@ -1,7 +1,5 @@
 //! Forks: where they begin, what they lack, what moved under them.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
 use crate::fork::{Scene, at, git, paths};
 use serde_json::json;
 

@@ -102,8 +102,13 @@ fn is_seen(scenario: &str, wanted: usize) {
     assert_eq!(found, wanted, "{seen}");
 }
 
-/// How many things a scenario looks at: each `see` and `until_so` is one.
+/// How many things a scenario looks at: each `see` and `until_so` is one, and `forks` looks at several.
 fn steps(scenario: &str) -> usize {
+    let shared = scenario.lines().filter(|line| line.starts_with("forks ")).count();
+    looks(scenario) + shared * looks(COMMON)
+}
+
+fn looks(scenario: &str) -> usize {
     let begins =
         |line: &&str| line.split("; ").any(|part| part.starts_with("see ") || part.starts_with("until_so "));
     scenario.lines().map(str::trim_start).filter(begins).count()

@@ -48,7 +48,7 @@ until_so ready-for-reload says "every watch is armed"
 # What the machine is given is not the unit's doing, all the rest is: two units and one root are two lines and one.
 as_dev staled doctor | grep -vE '^..  (kernel|max_|open files|space)' > /tmp/doctor
 see doctor-is-content "" "$(grep -v '^ok  ' /tmp/doctor)"
-see doctor-has-looked 13 "$(grep -c '^ok  ' /tmp/doctor)"
+see doctor-has-looked 16 "$(grep -c '^ok  ' /tmp/doctor)"
 as_dev mkdir -p /home/dev/.config/staled
 as_dev sh -c 'printf "[log]\nsync = \"always\"\n" > /home/dev/.config/staled/config.toml'
 user reload staled.service

@@ -47,6 +47,7 @@ pub(super) fn fork(base: &Path, no: u64, name: &str) -> Fork {
         base: None,
         baseline: no,
         made_at: 0,
+        unsynced_boot: None,
         independent: true,
         left_out: Vec::new(),
         copy: Vec::new(),

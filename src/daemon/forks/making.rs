@@ -4,7 +4,7 @@
 //! is about to be made is journaled before there is anything of it.
 
 use super::isolation::Before;
-use super::{by_hand, forget, guard, keep, place, to_the_end};
+use super::{boot, by_hand, forget, guard, keep, place, to_the_end};
 use crate::daemon::engine::forking::{HEAD, TREE};
 use crate::daemon::handle::{Need, Sight};
 use crate::daemon::request::{blind, no_session, tell_own, told_again};
@@ -264,6 +264,7 @@ fn intended(
         base: None,
         baseline,
         made_at: clock::now().micros,
+        unsynced_boot: boot(),
         independent: parent.mode == Mode::Copy,
         left_out: Vec::new(),
         copy: copy.to_vec(),

@@ -1,7 +1,7 @@
 //! What nobody asks for: mending what the last daemon left half done, watching what it left, and making forks independent.
 
 use super::isolation::Before;
-use super::{by_hand, ending, guard, isolation, on_disk, violated, violation};
+use super::{boot, by_hand, ending, guard, isolation, on_disk, violated, violation};
 use crate::daemon::Daemon;
 use crate::daemon::handle::Need;
 use crate::protocol::fork::Fork;
@@ -49,6 +49,11 @@ pub(in crate::daemon) async fn tend(daemon: Arc<Daemon>) {
 /// others: those are given.
 async fn mend(daemon: &Daemon) -> Result<Vec<Fork>, Refusal> {
     let forks = daemon.engine.when(Need::Nothing, Instant::now(), |engine, _| engine.forks()).await??;
+    by_hand(daemon, "a sweep of what surveys left", |hands| {
+        hands.sweep();
+        Ok(())
+    })
+    .await?;
     let (there, cut_short): (Vec<_>, Vec<_>) = forks.into_iter().partition(|fork| fork.stage == Stage::Ready);
     let mut left = mend_each(daemon, cut_short).await;
     drop_strays(daemon).await?;
@@ -94,7 +99,13 @@ async fn mend_one(daemon: &Daemon, fork: &Fork) -> Result<(), Refusal> {
             ending::finish(daemon, fork.clone()).await?;
             tell(daemon, "finished", fork).await
         }
-        Stage::Ready => guard(daemon, fork, Before::Watched).await,
+        Stage::Ready => {
+            if fork.unsynced_boot.is_some() && fork.unsynced_boot != boot() {
+                let torn = violation("not_on_disk", fork.workspace.0.clone(), None);
+                violated(&daemon.engine, fork.no, Isolated::Unknown, torn).await?;
+            }
+            guard(daemon, fork, Before::Watched).await
+        }
     }
 }
 
@@ -126,8 +137,27 @@ async fn drop_strays(daemon: &Daemon) -> Result<(), Refusal> {
     on_disk(dropped.await??).await
 }
 
+/// Has what was made written to the disk. Nobody waited for it: a disk that others keep busy takes its time.
+async fn sync(daemon: &Daemon) -> Result<(), Refusal> {
+    let unsynced = |fork: &Fork| fork.stage == Stage::Ready && fork.unsynced_boot.is_some();
+    let numbers: Vec<u64> =
+        super::all(daemon).await?.iter().filter(|fork| unsynced(fork)).map(|fork| fork.no).collect();
+    if numbers.is_empty() {
+        return Ok(());
+    }
+    by_hand(daemon, "the sync of forks", crate::fork::Hands::sync).await?;
+    let kept = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+        for fork in engine.forks()?.into_iter().filter(|fork| numbers.contains(&fork.no)) {
+            engine.keep_fork(&Fork { unsynced_boot: None, ..fork })?;
+        }
+        Ok::<_, Refusal>(engine.synced())
+    });
+    on_disk(kept.await??).await
+}
+
 /// Makes every fork independent of its parent's objects that is not.
 async fn free(daemon: &Daemon) -> Result<(), Refusal> {
+    sync(daemon).await?;
     loop {
         let forks = super::all(daemon).await?;
         let bound = |fork: &Fork| fork.stage == Stage::Ready && !fork.independent;

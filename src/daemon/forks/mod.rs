@@ -65,7 +65,8 @@ pub(super) struct Forks {
 
 impl Forks {
     pub(super) fn new(state: &std::path::Path, config: &Config, died: Died) -> Self {
-        let folder = state.join("forks");
+        // Paths are compared with it after they were followed.
+        let folder = std::fs::canonicalize(state).unwrap_or_else(|_| state.to_owned()).join("forks");
         let git = Git::find().map(|git| git.with_timeout(Duration::from_secs(config.fork.git_timeout_s)));
         if let Err(error) = &git {
             tracing::warn!(%error, "forks of repositories cannot be made");
@@ -279,4 +280,10 @@ async fn to_the_end<T>(work: JoinHandle<Result<T, Refusal>>) -> Result<T, Refusa
     work.await.unwrap_or_else(|error| {
         Err(Refusal::application("fork_failed", Undone::of("the making or ending of a fork", &error)))
     })
+}
+
+/// Which boot of the machine this is. Before it is known of what was made that it is on disk, another one puts it in doubt.
+fn boot() -> Option<String> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    boot.ok().map(|boot| boot.trim().to_owned())
 }

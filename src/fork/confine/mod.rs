@@ -8,7 +8,7 @@
 //! whether it is there, whose it is and when it changed, and lets its owner change its mode and times, for Landlock has no
 //! rule for that. A socket of another program, such as that of a container engine, does for the command what that
 //! program may do. Root can ask the kernel itself, which nothing here prevents. What was bound or mounted elsewhere is
-//! found when the command starts (see [`mounts`]), a file with two names too (see [`links`]).
+//! found when the command starts (see `mounts`), a file with two names too (see `links`).
 
 mod links;
 mod mounts;

@@ -1,12 +1,12 @@
 //! The way home: what a fork committed becomes part of the branch it began on, in the user's own process.
 //!
 //! Promise: the parent's tree, index, refs and objects are as before, or merged; there is nothing between. All that can be
-//! refused is refused before anything is written: the merge is computed in objects set aside (see [`aside`]), the tree is
-//! looked at, and only then everything lands in one process that outlives us (see [`land`]). No hook, filter, merge driver
+//! refused is refused before anything is written: the merge is computed in objects set aside (see `aside`), the tree is
+//! looked at, and only then everything lands in one process that outlives us (see `land`). No hook, filter, merge driver
 //! or other program that a repository names is run, and nothing of the fork's configuration is read.
 //!
 //! One window stays open: if the machine stops, or git itself is killed, while it writes the tree, the parent is left half
-//! way, as any git leaves it. The next run brings it to its end or takes it back (see [`mend`]).
+//! way, as any git leaves it. The next run brings it to its end or takes it back (see `mend`).
 
 mod aside;
 mod land;

@@ -38,6 +38,9 @@ pub struct Fork {
     pub baseline: u64,
     /// When it was made, in microseconds since the epoch.
     pub made_at: i64,
+    /// The boot of the machine in which it was made, until all of it is known to be on disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsynced_boot: Option<String>,
     /// Whether objects of the parent's repository are still needed.
     #[serde(default)]
     pub independent: bool,
@@ -164,7 +167,7 @@ pub struct Violation {
     /// `foreign_source`: the fork's session rests on something of another fork or of the parent.
     /// `foreign_write`: the fork's session says that it wrote there. `shared_by_hardlink`: a file is one with a file
     /// elsewhere. `moved_across`: something was moved between two forks. `unwatched`: something changed while nobody
-    /// watched.
+    /// watched. `not_on_disk`: the machine went down before all of it was written.
     pub kind: String,
     /// Where.
     pub path: WirePath,
