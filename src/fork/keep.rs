@@ -7,6 +7,7 @@ use super::own::refuse_leading_out;
 use super::work::is_nested;
 use super::{ForkError, Hands};
 use crate::protocol::fork::record::Mode;
+use std::collections::HashSet;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -16,8 +17,10 @@ use std::path::{Path, PathBuf};
 pub const UNCOMMITTED: &str = "refs/staled/uncommitted";
 /// An index of our own, so that the fork's says what was staged.
 const INDEX: &str = "staled.index";
-/// Repositories that stood in the tree.
+/// Repositories that stood in the tree, and files that git does not take up.
 const NESTED: &str = "staled.nested";
+/// What was in the scratchpad.
+const NOTES: &str = "staled.scratchpad";
 
 /// What is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,23 +38,31 @@ impl Hands {
         fs::create_dir_all(folder).map_err(ForkError::io("make the folder", folder))?;
         let gitdir = workspace.join(".git");
         let has_repository = gitdir.symlink_metadata().is_ok_and(|found| found.is_dir());
-        if mode == Mode::Git && has_repository && self.commit_all(workspace).is_ok() {
-            move_to(&gitdir, to)?;
-            return Ok(self.finish(to).unwrap_or_default());
+        if mode == Mode::Git && has_repository && refuse_leading_out(&gitdir).is_ok() {
+            self.make_independent_or_not(workspace)?;
+            match self.commit_rest(workspace) {
+                Ok(()) => {
+                    move_to(&gitdir, to)?;
+                    return self.finish(workspace, to);
+                }
+                // What git cannot take up is kept as it stands.
+                Err(ForkError::Git(_) | ForkError::Refused { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
-        // What git cannot do now it cannot do at the next try either, and an end that never comes would hold up everybody.
-        if to.symlink_metadata().is_err() {
-            // Somebody removed the repository, or there never was one: the tree is all there is.
+        let is_repository = |of: &Path| of.join("HEAD").is_file() && of.join("objects").is_dir();
+        if mode == Mode::Git && is_repository(to) {
+            return self.finish(workspace, to);
+        }
+        if workspace.symlink_metadata().is_ok() {
+            // There never was a repository, it is none any more, or one that leads elsewhere: the tree is kept as it is.
             move_to(workspace, to)?;
+        } else {
+            fs::create_dir_all(to).map_err(ForkError::io("make the folder", to))?;
         }
-        let is_repository = mode == Mode::Git && to.join("HEAD").is_file();
-        Ok(if is_repository { self.finish(to).unwrap_or_default() } else { KeptWork::default() })
-    }
-
-    fn commit_all(&self, workspace: &Path) -> Result<(), ForkError> {
-        refuse_leading_out(&workspace.join(".git"))?;
-        self.make_independent_or_not(workspace)?;
-        self.commit_rest(workspace)
+        keep_notes(workspace, to)?;
+        let commit = if mode == Mode::Git { self.commit_of(to, "HEAD").ok().flatten() } else { None };
+        Ok(KeptWork { commit, uncommitted: None })
     }
 
     /// What is kept shall need nothing of the parent. Where that cannot be, it goes on borrowing.
@@ -72,16 +83,11 @@ impl Hands {
         }
         let (nested, dirty): (Vec<PathBuf>, Vec<PathBuf>) =
             self.dirty(workspace)?.into_iter().partition(|path| is_nested(path));
-        for path in nested {
-            let place = gitdir.join(NESTED).join(&path);
-            let folder = place.parent().unwrap_or(&gitdir);
-            fs::create_dir_all(folder).map_err(ForkError::io("make the folder", folder))?;
-            move_to(&workspace.join(&path), &place)?;
-        }
+        nested.iter().try_for_each(|path| set_apart(workspace, path))?;
         if dirty.is_empty() {
             return Ok(());
         }
-        match fs::copy(gitdir.join("index"), &index) {
+        match copy_index(&gitdir.join("index"), &index) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(ForkError::io("copy", &gitdir.join("index"))(error));
             }
@@ -113,6 +119,16 @@ impl Hands {
             "--stdin",
         ]);
         git.feed("take up what is not committed", &mut add, &paths)?;
+        let taken = git.run("list what is not committed", of()?.args(["ls-files", "-z"]))?;
+        let taken: HashSet<&[u8]> = taken.split(|byte| *byte == 0).collect();
+        let stands =
+            |path: &&PathBuf| workspace.join(path).symlink_metadata().is_ok_and(|found| !found.is_dir());
+        for path in dirty.iter().filter(stands) {
+            // Git says nothing of a name that it does not take, such as `git~1`.
+            if !taken.contains(path.as_os_str().as_bytes()) {
+                set_apart(workspace, path)?;
+            }
+        }
         let tree = git.run("write what is not committed", of()?.arg("write-tree"))?;
         let mut commit = of()?;
         commit.args(["commit-tree", "-m", "What was not committed when the fork was discarded"]);
@@ -127,8 +143,11 @@ impl Hands {
     }
 
     /// What was a fork's repository becomes one without a tree.
-    fn finish(&self, to: &Path) -> Result<KeptWork, ForkError> {
-        refuse_leading_out(to)?;
+    fn finish(&self, workspace: &Path, to: &Path) -> Result<KeptWork, ForkError> {
+        keep_notes(workspace, to)?;
+        if refuse_leading_out(to).is_err() {
+            return Ok(KeptWork::default());
+        }
         let git = self.git()?;
         for left in [INDEX, "staled.index.lock", "config.lock"] {
             drop(fs::remove_file(to.join(left)));
@@ -150,6 +169,28 @@ impl Hands {
         };
         Ok(KeptWork { commit: named("HEAD")?, uncommitted: named(UNCOMMITTED)? })
     }
+}
+
+/// The scratchpad goes along if there is anything in it: notes, or a work tree that was put there.
+fn keep_notes(workspace: &Path, to: &Path) -> Result<(), ForkError> {
+    let notes = workspace.with_file_name("scratchpad");
+    let any = fs::read_dir(&notes).is_ok_and(|mut entries| entries.next().is_some());
+    if any { move_to(&notes, &to.join(NOTES)) } else { Ok(()) }
+}
+
+/// With its times, by which git tells what may have changed unseen.
+fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
+    let changed = fs::metadata(from)?.modified()?;
+    fs::copy(from, to)?;
+    fs::File::options().write(true).open(to)?.set_modified(changed)
+}
+
+/// Moves what git does not take up beside the repository.
+fn set_apart(workspace: &Path, path: &Path) -> Result<(), ForkError> {
+    let place = workspace.join(".git").join(NESTED).join(path);
+    let folder = place.parent().unwrap_or(workspace);
+    fs::create_dir_all(folder).map_err(ForkError::io("make the folder", folder))?;
+    move_to(&workspace.join(path), &place)
 }
 
 /// Moves a folder, also one that may not be written in.

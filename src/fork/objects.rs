@@ -6,7 +6,7 @@
 
 use super::copy::open_folder;
 use super::own::refuse_leading_out;
-use super::repository::optional;
+use super::repository::{open_file, optional};
 use super::shared::{note_of, objects_of};
 use super::{ForkError, Hands};
 use std::collections::BTreeSet;
@@ -236,7 +236,7 @@ fn names(folder: &Path) -> Result<BTreeSet<String>, ForkError> {
 
 /// Copies one file under another name first. Says whether it was new; none when there is none any more.
 fn take_file(from: &Path, to: &Path) -> Result<Option<bool>, ForkError> {
-    let mut source = match File::open(from) {
+    let mut source = match open_file(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         source => source.map_err(ForkError::io("read", from))?,
     };

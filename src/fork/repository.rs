@@ -12,7 +12,7 @@ use super::shared::note_of;
 use crate::protocol::fork::record::LeftOut;
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -208,7 +208,7 @@ impl Index {
         let mut bytes = Vec::new();
         // Git writes it anew and renames, so what is open holds still.
         let found = file.metadata().map_err(failed())?;
-        io::Read::read_to_end(&mut file, &mut bytes).map_err(failed())?;
+        file.read_to_end(&mut bytes).map_err(failed())?;
         let mut shared = Vec::new();
         let entries = fs::read_dir(gitdir).map_err(ForkError::io("list", gitdir))?.flatten();
         for entry in entries.filter(|entry| entry.file_name().as_bytes().starts_with(b"sharedindex.")) {
@@ -312,11 +312,19 @@ pub(super) fn as_path(bytes: &[u8]) -> &Path {
 
 /// What is in a file; none where there is no such file.
 pub(super) fn optional(path: &Path) -> Result<Option<Vec<u8>>, ForkError> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
+    let mut bytes = Vec::new();
+    match open_file(path).and_then(|mut file| file.read_to_end(&mut bytes)) {
+        Ok(_) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(ForkError::io("read", path)(error)),
     }
+}
+
+/// Opens a file that somebody else may have made. A pipe, which waits for a writer, is none.
+pub(super) fn open_file(path: &Path) -> io::Result<fs::File> {
+    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC;
+    let file = fs::File::from(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?);
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::from(io::ErrorKind::NotFound)) }
 }
 
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), ForkError> {

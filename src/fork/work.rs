@@ -19,12 +19,12 @@ pub struct Work {
     pub tip: Option<String>,
     /// How many commits its branches have that the base has not.
     pub commits: u64,
-    /// Whether all of them are in the parent: reachable from its HEAD or a branch.
+    /// Whether all of them, and whatever else is named, are in the parent: reachable from its HEAD, a branch or a tag.
     pub merged: bool,
     /// What is not committed and was not carried over as it is: staged, changed, or untracked and not ignored. A repository in
     /// it ends with a slash. Nothing is known of it in a copy.
     pub dirty: Vec<PathBuf>,
-    /// Whether something is stashed.
+    /// Whether something is stashed, by hand or by what is under way.
     pub stash: bool,
 }
 
@@ -43,13 +43,15 @@ impl Hands {
         refuse_leading_out(&workspace.join(".git"))?;
         let tip = self.commit_of(workspace, "HEAD")?;
         let not_base: Vec<String> = base.iter().map(|base| format!("^{base}")).collect();
-        let commits = self.count(workspace, tip.is_some(), &not_base, None)?;
-        let merged = commits == 0
-            || match parent_repository.filter(|repository| repository.is_dir()) {
-                Some(parent) => self.is_merged(workspace, tip.is_some(), &not_base, parent)?,
-                None => false,
-            };
-        let stash = self.commit_of(workspace, "refs/stash")?.is_some();
+        let commits = self.count(workspace, &["--branches"], tip.is_some(), &not_base, None)?;
+        let merged = match parent_repository.filter(|repository| repository.is_dir()) {
+            Some(parent) => self.is_merged(workspace, tip.is_some(), &not_base, parent)?,
+            None => commits == 0,
+        };
+        let under_way = ["rebase-merge/autostash", "rebase-apply/autostash", "MERGE_AUTOSTASH"];
+        let autostash =
+            under_way.iter().any(|name| workspace.join(".git").join(name).symlink_metadata().is_ok());
+        let stash = autostash || self.commit_of(workspace, "refs/stash")?.is_some();
         Ok(Work { tip, commits, merged, dirty: self.own_work(workspace)?, stash })
     }
 
@@ -74,7 +76,7 @@ impl Hands {
     ) -> Result<bool, ForkError> {
         let git = self.git()?;
         let mut heads = git.of(parent, None);
-        heads.args(["for-each-ref", "--format=^%(objectname)", "refs/heads"]);
+        heads.args(["for-each-ref", "--format=^%(objectname)", "refs/heads", "refs/tags"]);
         let heads = git.run("list the branches of the parent", &mut heads)?;
         let heads = String::from_utf8_lossy(&heads);
         let mut not: Vec<String> = heads.lines().map(str::to_owned).chain(not_base.iter().cloned()).collect();
@@ -85,13 +87,17 @@ impl Hands {
             Err(GitError::Failed { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        Ok(self.count(workspace, born, &not, Some(parent))? == 0)
+        // Whatever names a commit may be all that does: a tag, or HEAD of a linked work tree. A stash is told by itself,
+        // and what was fetched is where it came from.
+        let named = ["--exclude=refs/stash", "--exclude=refs/remotes/*", "--all"];
+        Ok(self.count(workspace, &named, born, &not, Some(parent))? == 0)
     }
 
-    /// How many commits HEAD and the branches have that are in none of these.
+    /// How many commits HEAD and what else is named have that are in none of these.
     fn count(
         &self,
         workspace: &Path,
+        named: &[&str],
         born: bool,
         not: &[String],
         parent: Option<&Path>,
@@ -103,7 +109,7 @@ impl Hands {
             let store = super::objects::quoted(parent.join("objects").as_os_str().as_bytes());
             command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", OsString::from_vec(store));
         }
-        command.args(["rev-list", "--count", "--ignore-missing", "--branches"]);
+        command.args(["rev-list", "--count", "--ignore-missing"]).args(named);
         if born {
             command.arg("HEAD");
         }

@@ -64,6 +64,69 @@ fn a_copy_with_changes_is_kept_as_a_folder() {
     assert!(scene.daemon.ask("fork.discard", &json!({ "fork": "s/check-twice" }))["kept"].is_null());
 }
 
+#[test]
+fn a_fork_whose_repository_is_gone_is_kept_with_force() {
+    let scene = Scene::new();
+    let forks = scene.create(&json!({ "hypotheses": ["Cache it"] }));
+    let workspace = at(&forks[0]["workspace"]);
+    crate::harness::wait_until("it is independent", || scene.status("s/cache-it")["independent"] == true);
+    scene.work("s/cache-it", |workspace| {
+        std::fs::remove_dir_all(workspace.join(".git")).unwrap();
+        std::fs::write(workspace.join("left"), "x").unwrap();
+    });
+    let mut client = scene.daemon.client();
+    assert_eq!(refusal(&mut client, "fork.discard", &json!({ "fork": "s/cache-it" })), "fork_unsaved");
+    let gone = scene.daemon.ask("fork.discard", &json!({ "fork": "s/cache-it", "force": true }));
+    assert!(!workspace.exists() && at(&gone["kept"]["path"]).join("left").is_file(), "{gone}");
+}
+
+#[test]
+fn an_end_that_failed_is_ended_by_the_next_try() {
+    let scene = Scene::new();
+    scene.create(&json!({}));
+    scene.commit("s/cache-it", "src/token.rs", "cached\n");
+    let kept = scene.place.home.join("state/forks/.kept");
+    std::fs::write(&kept, "in the way").unwrap();
+    let mut client = scene.daemon.client();
+    let ask = json!({ "fork": "s/cache-it", "force": true });
+    assert_eq!(refusal(&mut client, "fork.discard", &ask), "fork_failed");
+    assert_eq!(refusal(&mut client, "fork.status", &ask_of("s/cache-it")), "fork_in_use");
+    std::fs::remove_file(&kept).unwrap();
+    let gone = scene.daemon.ask("fork.discard", &ask);
+    assert!(at(&gone["kept"]["path"]).join("HEAD").is_file(), "{gone}");
+    assert_eq!(refusal(&mut client, "fork.status", &ask_of("s/cache-it")), "not_found");
+}
+
+#[test]
+fn where_a_fork_cannot_be_made_again_it_is_said_where_it_is_kept() {
+    let scene = Scene::new();
+    scene.create(&json!({ "hypotheses": ["Cache it"] }));
+    scene.commit("s/cache-it", "src/token.rs", "cached\n");
+    std::fs::rename(scene.root(), scene.place.home.join("moved")).unwrap();
+    let mut client = scene.daemon.client();
+    let ask = json!({ "fork": "s/cache-it", "force": true });
+    let error = client.ask("fork.reprovision", &ask).unwrap_err().to_string();
+    let kept = std::fs::read_dir(scene.place.home.join("state/forks/.kept")).unwrap().next().unwrap();
+    assert!(error.contains(kept.unwrap().path().to_str().unwrap()), "{error}");
+}
+
+fn ask_of(fork: &str) -> serde_json::Value {
+    json!({ "fork": fork })
+}
+
+#[test]
+fn what_an_agent_makes_of_its_object_folder_stops_nobody() {
+    let scene = Scene::new();
+    scene.create(&json!({ "hypotheses": ["Cache it"] }));
+    crate::harness::wait_until("it is independent", || scene.status("s/cache-it")["independent"] == true);
+    scene.work("s/cache-it", |workspace| {
+        let pipe = workspace.join(".git/objects/info/alternates");
+        let done = std::process::Command::new("mkfifo").arg(pipe).status().unwrap();
+        assert!(done.success());
+    });
+    scene.work("s/cache-it", |_| ());
+}
+
 fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| [walk(&path), vec![path]].concat()).collect()

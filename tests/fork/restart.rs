@@ -55,3 +55,36 @@ fn what_is_written_while_no_daemon_watches_is_not_called_intact() {
     assert_eq!(scene.status("s/cache-it")["isolation"]["state"], "unknown");
     assert_eq!(scene.status("s/check-twice")["isolation"]["state"], "intact");
 }
+
+#[test]
+fn a_fork_that_cannot_be_watched_keeps_nobody_from_the_others() {
+    let scene = Scene::new();
+    let forks = scene.create(&json!({}));
+    let Scene { place, daemon } = scene;
+    daemon.stop();
+    let home = super::at(&forks[0]["workspace"]);
+    std::fs::remove_dir_all(home.parent().unwrap()).unwrap();
+    let scene = Scene { daemon: Daemon::start(&place.home), place };
+    assert_eq!(scene.status("s/check-twice")["isolation"]["state"], "intact");
+    assert_eq!(scene.status("s/cache-it")["isolation"]["state"], "unknown");
+    let gone = scene.daemon.ask("fork.discard", &json!({ "fork": "s/cache-it", "force": true }));
+    assert_eq!(gone["discarded"], true, "{gone}");
+    assert!(scene.create(&json!({ "hypotheses": ["Cache it"] })).len() == 1);
+}
+
+#[test]
+fn a_folder_that_no_record_tells_of_is_not_written_over() {
+    let scene = Scene::new();
+    let forks = scene.create(&json!({ "hypotheses": ["Cache it"] }));
+    scene.work("s/cache-it", |workspace| std::fs::write(workspace.join("README"), "precious").unwrap());
+    let Scene { place, daemon } = scene;
+    daemon.stop();
+    for folder in ["journal", "index"] {
+        std::fs::remove_dir_all(place.home.join("state").join(folder)).unwrap();
+    }
+    let scene = Scene::on(place);
+    let again = scene.create(&json!({ "hypotheses": ["Cache it"] }));
+    assert_eq!(again[0]["fork"], "s/cache-it-2");
+    let old = super::at(&forks[0]["workspace"]);
+    assert_eq!(std::fs::read_to_string(old.join("README")).unwrap(), "precious");
+}

@@ -203,6 +203,98 @@ fn a_copy_is_kept_whole_and_so_is_a_tree_that_lost_its_repository() {
 }
 
 #[test]
+fn what_git_does_not_take_up_is_kept_beside_it() {
+    let rig = Rig::new();
+    let (place, _) = rig.fork("a");
+    let tree = &place.workspace;
+    fs::write(tree.join("git~1"), "precious").unwrap();
+    fs::write(tree.join("plain"), "p").unwrap();
+    fs::write(place.scratchpad.join("notes"), "n").unwrap();
+    let kept = rig.hands.keep(tree, Mode::Git, &rig.kept()).unwrap();
+    let listed = git(&rig.kept(), &["ls-tree", "--name-only", &kept.uncommitted.unwrap()]);
+    assert!(listed.contains("plain"), "{listed}");
+    let read = |path: &str| fs::read_to_string(rig.kept().join(path)).unwrap();
+    assert_eq!(
+        (read("staled.nested/git~1"), read("staled.scratchpad/notes")),
+        ("precious".into(), "n".into())
+    );
+}
+
+#[test]
+fn a_tree_that_git_cannot_take_up_is_kept_whole() {
+    for elsewhere in [false, true] {
+        let rig = Rig::new();
+        let (place, _) = rig.fork("a");
+        let tree = &place.workspace;
+        let tip = commit(tree, "work");
+        if elsewhere {
+            let apart = format!("--separate-git-dir={}", place.scratchpad.join("apart").display());
+            git(tree, &["init", "-q", &apart]);
+        } else {
+            git(tree, &["config", "core.autocrlf", "true"]);
+            git(tree, &["config", "core.safecrlf", "true"]);
+        }
+        fs::write(tree.join("new"), "line\n").unwrap();
+        for _ in 0..2 {
+            let kept = rig.hands.keep(tree, Mode::Git, &rig.kept()).unwrap();
+            assert_eq!((kept.commit, kept.uncommitted), ((!elsewhere).then_some(tip.clone()), None));
+            assert_eq!(fs::read_to_string(rig.kept().join("new")).unwrap(), "line\n");
+        }
+        let repository = if elsewhere { "staled.scratchpad/apart" } else { ".git" };
+        let shown = git(&rig.kept(), &["--git-dir", repository, "--work-tree=.", "cat-file", "-t", &tip]);
+        assert_eq!(shown, "commit");
+    }
+}
+
+#[test]
+fn a_pipe_where_a_file_was_makes_nobody_wait() {
+    let rig = Rig::new();
+    let (place, _) = rig.fork("a");
+    rig.hands.make_independent(&place.workspace).unwrap();
+    let pipe = place.workspace.join(".git/objects/info/alternates");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::from(0o600), 0)
+        .unwrap();
+    assert!(staled::fork::shared::objects_of(&place.workspace).is_empty());
+    rig.hands.make_independent(&place.workspace).unwrap();
+}
+
+#[test]
+fn what_a_rebase_has_stashed_is_work() {
+    let rig = Rig::new();
+    let (place, made) = rig.fork("a");
+    let tree = &place.workspace;
+    assert!(!rig.work(&place, &made).stash);
+    commit(tree, "work");
+    fs::write(tree.join("tracked"), "stashed by it\n").unwrap();
+    git(tree, &["-c", "sequence.editor=sed -i 1ibreak", "rebase", "-q", "-i", "--autostash", "HEAD~1"]);
+    let work = rig.work(&place, &made);
+    assert!(work.stash && work.dirty.is_empty(), "{work:?}");
+}
+
+#[test]
+fn a_tag_and_a_linked_work_tree_name_work_too() {
+    for linked in [false, true] {
+        let rig = Rig::new();
+        git(&rig.parent, &["tag", "theirs"]);
+        let (place, made) = rig.fork("a");
+        let tree = &place.workspace;
+        assert!(rig.work(&place, &made).merged);
+        if linked {
+            let at = place.scratchpad.join("linked");
+            git(tree, &["worktree", "add", "-q", "--detach", at.to_str().unwrap()]);
+            commit(&at, "aside");
+        } else {
+            git(tree, &["checkout", "-q", "--detach"]);
+            commit(tree, "aside");
+            git(tree, &["tag", "mine"]);
+            git(tree, &["checkout", "-q", "staled/s/a"]);
+        }
+        let work = rig.work(&place, &made);
+        assert_eq!((work.commits, work.merged), (0, false), "{linked}");
+    }
+}
+
+#[test]
 fn nothing_withstands_and_nothing_outside_goes() {
     let rig = Rig::new();
     let (place, _) = rig.fork("a");

@@ -189,10 +189,10 @@ fn print_merged(
         conflicts.iter().map(|path: &PathBuf| harmless(&format!("  both changed {}", path.display()))),
     )?;
     if matches!(merged, Merged::Conflict(_)) {
-        let pull = format!("git pull {} {onto}", answer.parent.0.display());
-        shell
-            .out
-            .talk(&format!("in the fork's workspace, `{pull}` brings the other side there, to be resolved"));
+        // Not the other way round: a fork may not read its parent, and who writes in it otherwise breaks its isolation.
+        let (tree, from) = (answer.parent.0.display(), answer.workspace.0.display());
+        let pull = format!("git -C {tree} pull --no-rebase {from} {}", answer.branch);
+        shell.out.talk(&harmless(&format!("`{pull}` brings it there, to be resolved by hand")));
     }
     discarded.iter().try_for_each(|fork| print_discarded(fork, shell))
 }

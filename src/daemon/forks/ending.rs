@@ -33,18 +33,19 @@ async fn end_one(daemon: &Daemon, fork: Fork, force: bool) -> Result<Option<Kept
     let _turn = daemon.forks.turn.lock().await;
     daemon.forks.stop_copying.store(true, Ordering::Relaxed);
     let _objects = daemon.forks.objects.lock().await;
-    let fork = super::find(daemon, &fork.fork).await?;
+    let fork = super::find_to_end(daemon, &fork.fork).await?;
     let watch = isolation(daemon).await?;
     if watch.running(fork.no) > 0 {
         let why = format!("something runs under `fork exec` in {}; end it first", fork.fork);
         return Err(Refusal::application("fork_in_use", why));
     }
+    if fork.stage == Stage::Ending {
+        return finish(daemon, fork).await;
+    }
     let moved = moved(daemon, &fork).await?;
     let unsaved = match work(daemon, &fork).await {
         Ok(found) => unsaved(&fork, &found, &moved),
-        // A repository that its agent has broken must not keep its fork alive for ever.
-        Err(refusal) if force => Some(refusal.to_string()),
-        Err(refusal) => return Err(refusal),
+        Err(refusal) => Some(format!("what it holds cannot be told ({refusal})")),
     };
     if let (false, Some(why)) = (force, &unsaved) {
         return Err(refused(&fork, why));
@@ -143,7 +144,12 @@ fn unsaved(fork: &Fork, work: &Work, moved: &Moved) -> Option<String> {
     if work.stash {
         return Some("it has a stash".to_owned());
     }
-    (work.commits > 0 && !work.merged).then(|| format!("{} commits are not merged", work.commits))
+    match (work.merged, work.commits) {
+        _ if fork.mode == Mode::Copy => None,
+        (true, _) => None,
+        (false, 0) => Some("a tag or another name in it has commits that are not merged".to_owned()),
+        (false, commits) => Some(format!("{commits} commits are not merged")),
+    }
 }
 
 fn refused(fork: &Fork, why: &str) -> Refusal {

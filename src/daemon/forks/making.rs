@@ -18,7 +18,7 @@ use crate::protocol::fork::record::{self, Fork, Isolation, Mode, Stage};
 use crate::protocol::path::WirePath;
 use crate::protocol::refusal::Refusal;
 use crate::session::{SessionId, Side};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -35,7 +35,9 @@ async fn make_all(daemon: &Daemon, ask: Create) -> Result<Vec<Fork>, Refusal> {
     let ground = ground(daemon, &session).await?;
     let hypotheses = hypotheses(daemon, &ask, &ground)?;
     refuse_nested(&ground, &daemon.forks.folder)?;
-    let planned = branches(session.as_str(), &hypotheses, &daemon.forks.folder, ground.taken.clone());
+    let mut taken = ground.taken.clone();
+    taken.extend(standing(&daemon.forks.folder));
+    let planned = branches(session.as_str(), &hypotheses, &daemon.forks.folder, taken);
     let no = unused(&ground.forks);
     let Create { mode, from, copy, .. } = ask;
     let root = ground.root.clone();
@@ -57,6 +59,14 @@ async fn make_all(daemon: &Daemon, ask: Create) -> Result<Vec<Fork>, Refusal> {
             Err(refusal)
         }
     }
+}
+
+/// Ids whose folder is there. One that no record tells of, for the journal is a new one or a restored one, may hold work.
+fn standing(folder: &Path) -> Vec<String> {
+    let below = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let homes = below(folder).flat_map(|session| below(&session.path()));
+    let ids = homes.filter_map(|home| Some(home.path().strip_prefix(folder).ok()?.to_str()?.to_owned()));
+    ids.collect()
 }
 
 /// Behind every number of a fork that is there, and by the clock behind those of forks that were: what still comes of an

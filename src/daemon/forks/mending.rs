@@ -19,14 +19,19 @@ const PAUSE_LONG: Duration = Duration::from_secs(600);
 
 /// Mends, and then does what comes up, until the daemon ends.
 pub(in crate::daemon) async fn tend(daemon: Arc<Daemon>) {
-    while let Err(refusal) = mend(&daemon).await {
-        tracing::error!(why = %refusal, "forks could not be mended; tried again");
-        tokio::time::sleep(PAUSE).await;
-    }
+    let mut left = loop {
+        match mend(&daemon).await {
+            Ok(left) => break left,
+            Err(refusal) => {
+                tracing::error!(why = %refusal, "forks could not be mended; tried again");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    };
     daemon.forks.mended.send_replace(true);
     loop {
         let again = match free(&daemon).await {
-            Ok(()) => None,
+            Ok(()) => (!left.is_empty()).then_some(PAUSE_LONG),
             Err(refusal) => {
                 tracing::warn!(why = %refusal, "a fork still needs objects of its parent; tried again");
                 Some(PAUSE_LONG)
@@ -36,36 +41,72 @@ pub(in crate::daemon) async fn tend(daemon: Arc<Daemon>) {
             None => daemon.forks.work.notified().await,
             Some(pause) => drop(tokio::time::timeout(pause, daemon.forks.work.notified()).await),
         }
+        left = mend_each(&daemon, left).await;
     }
 }
 
-/// What was being made goes, what was ending ends, and what is there is watched.
-async fn mend(daemon: &Daemon) -> Result<(), Refusal> {
+/// What was being made goes, what was ending ends, and what is there is watched. One that withstands keeps nobody from the
+/// others: those are given.
+async fn mend(daemon: &Daemon) -> Result<Vec<Fork>, Refusal> {
     let forks = daemon.engine.when(Need::Nothing, Instant::now(), |engine, _| engine.forks()).await??;
     by_hand(daemon, "a sweep of what surveys left", |hands| {
         hands.sweep();
         Ok(())
     })
     .await?;
-    for fork in forks.iter().filter(|fork| fork.stage == Stage::Making) {
-        let home = fork.home.0.clone();
-        by_hand(daemon, "the undoing of a fork", move |hands| hands.remove(&home)).await?;
-        super::forget(daemon, vec![fork.clone()]).await?;
-        tell(daemon, "undone", fork).await?;
-    }
-    for fork in forks.iter().filter(|fork| fork.stage == Stage::Ending) {
-        ending::finish(daemon, fork.clone()).await?;
-        tell(daemon, "finished", fork).await?;
-    }
+    let (there, cut_short): (Vec<_>, Vec<_>) = forks.into_iter().partition(|fork| fork.stage == Stage::Ready);
+    let mut left = mend_each(daemon, cut_short).await;
     drop_strays(daemon).await?;
-    for fork in forks.iter().filter(|fork| fork.stage == Stage::Ready) {
-        guard(daemon, fork, Before::Watched).await?;
-        if fork.unsynced_boot.is_some() && fork.unsynced_boot != boot() {
-            let torn = violation("not_on_disk", fork.workspace.0.clone(), None);
-            violated(&daemon.engine, fork.no, Isolated::Unknown, torn).await?;
+    left.extend(mend_each(daemon, there).await);
+    Ok(left)
+}
+
+async fn mend_each(daemon: &Daemon, forks: Vec<Fork>) -> Vec<Fork> {
+    let mut left = Vec::new();
+    for fork in forks {
+        if let Err(refusal) = mend_one(daemon, &fork).await {
+            tracing::error!(why = %refusal, fork = fork.fork, "a fork could not be mended; tried again");
+            if fork.stage == Stage::Ready {
+                let unwatched = violation("unwatched", fork.workspace.0.clone(), None);
+                // Nobody saw what happens there.
+                if let Err(refusal) = violated(&daemon.engine, fork.no, Isolated::Unknown, unwatched).await {
+                    tracing::error!(why = %refusal, fork = fork.fork, "that a fork is not watched could not be kept");
+                }
+            }
+            left.push(fork);
         }
     }
-    Ok(())
+    left
+}
+
+async fn mend_one(daemon: &Daemon, fork: &Fork) -> Result<(), Refusal> {
+    let _turn = daemon.forks.turn.lock().await;
+    let no = fork.no;
+    let is_there = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+        Ok::<_, Refusal>(engine.forks()?.iter().any(|fork| fork.no == no))
+    });
+    if !is_there.await?? {
+        return Ok(());
+    }
+    match fork.stage {
+        Stage::Making => {
+            let home = fork.home.0.clone();
+            by_hand(daemon, "the undoing of a fork", move |hands| hands.remove(&home)).await?;
+            super::forget(daemon, vec![fork.clone()]).await?;
+            tell(daemon, "undone", fork).await
+        }
+        Stage::Ending => {
+            ending::finish(daemon, fork.clone()).await?;
+            tell(daemon, "finished", fork).await
+        }
+        Stage::Ready => {
+            if fork.unsynced_boot.is_some() && fork.unsynced_boot != boot() {
+                let torn = violation("not_on_disk", fork.workspace.0.clone(), None);
+                violated(&daemon.engine, fork.no, Isolated::Unknown, torn).await?;
+            }
+            guard(daemon, fork, Before::Watched).await
+        }
+    }
 }
 
 async fn tell(daemon: &Daemon, event: &'static str, fork: &Fork) -> Result<(), Refusal> {

@@ -182,11 +182,27 @@ fn note(engine: &mut Engine, no: u64, state: Isolated, violation: Violation) -> 
 
 /// The fork of this id, or of this branch.
 pub(super) async fn find(daemon: &Daemon, named: &str) -> Result<Fork, Refusal> {
+    find_at(daemon, named, &[Stage::Ready]).await
+}
+
+/// The same, also where its end was begun and could not be finished.
+pub(super) async fn find_to_end(daemon: &Daemon, named: &str) -> Result<Fork, Refusal> {
+    find_at(daemon, named, &[Stage::Ready, Stage::Ending]).await
+}
+
+async fn find_at(daemon: &Daemon, named: &str, stages: &'static [Stage]) -> Result<Fork, Refusal> {
     daemon.forks.mended().await;
     let (id, findings) = (id_of(named).to_owned(), daemon.forks.findings.clone());
     let found = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
         let found = findings.forks(engine)?.into_iter().find(|fork| fork.fork == id);
-        found.filter(|fork| fork.stage == Stage::Ready).ok_or_else(|| no_such_fork(&id))
+        match found {
+            Some(fork) if stages.contains(&fork.stage) => Ok(fork),
+            Some(_) => Err(Refusal::application(
+                "fork_in_use",
+                format!("{id} is being made or ended; where that failed, fork.discard ends it"),
+            )),
+            None => Err(no_such_fork(&id)),
+        }
     });
     found.await?
 }

@@ -96,22 +96,25 @@ impl<'a> Aside<'a> {
         Ok(line(&self.parent.git.feed("make the commit", &mut made, of.message.as_bytes())?))
     }
 
-    /// Paths of the second commit that the first does not have.
+    /// Paths of the second commit that the first does not have, or has as something else than a file.
     pub(super) fn added(&self, from: Option<&str>, to: &str) -> Result<Vec<PathBuf>, ForkError> {
-        let asked = match from {
-            Some(from) => self.command([
-                "diff-tree",
-                "-r",
-                "-z",
-                "--no-renames",
-                "--name-only",
-                "--diff-filter=A",
-                from,
-                to,
-            ]),
-            None => self.command(["ls-tree", "-r", "-z", "--name-only", to]),
-        };
-        self.parent.names("list what is new", asked)
+        match from {
+            Some(from) => self.differing("--diff-filter=AT", from, to),
+            None => {
+                let asked = self.command(["ls-tree", "-r", "-z", "--name-only", to]);
+                self.parent.names("list what is new", asked)
+            }
+        }
+    }
+
+    /// Paths of the first commit that are what the merge may take away.
+    pub(super) fn gone(&self, from: Option<&str>, to: &str) -> Result<Vec<PathBuf>, ForkError> {
+        from.map_or(Ok(Vec::new()), |from| self.differing("--diff-filter=DT", from, to))
+    }
+
+    fn differing(&self, filter: &str, from: &str, to: &str) -> Result<Vec<PathBuf>, ForkError> {
+        let asked = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", filter, from, to];
+        self.parent.names("list what is new", self.command(asked))
     }
 
     /// Gives the parent's repository every object that it needs for a commit. Whole or not at all: git sees a pack when its

@@ -42,8 +42,13 @@ pub(super) fn land(parent: &Parent, place: &Place, of: &Judged, to: &str) -> Res
     script.extend(
         [b";", forget.as_slice(), format!("; exit {MOVED}; }}\n").as_bytes(), forget.as_slice()].concat(),
     );
-    let (code, said) = run(&there, &script)?;
+    let ran = run(&there, &script);
     drop(noted);
+    if ran.is_err() {
+        // Nothing was begun, so nothing is to be taken back.
+        drop(std::fs::remove_file(parent.note()));
+    }
+    let (code, said) = ran?;
     match code {
         Some(0) => Ok(()),
         Some(MOVED) => {

@@ -94,7 +94,8 @@ pub fn apply(git: &Git, of: &Judged) -> Result<Merged, ForkError> {
             (commit.clone(), Merged::Merge(commit))
         }
     };
-    parent.refuse_overwriting(&aside.added(of.head.as_deref(), &to)?)?;
+    let from = of.head.as_deref();
+    parent.refuse_overwriting(&aside.added(from, &to)?, &aside.gone(from, &to)?)?;
     aside.hand_over(of.head.as_deref(), &to)?;
     land::land(&parent, &place, of, &to)?;
     Ok(merged)

@@ -143,14 +143,20 @@ impl<'a> Parent<'a> {
         Err(ForkError::refused("parent_dirty", why))
     }
 
-    /// Files that nobody tracks, ignored or not, stay: the merge does not write over them.
-    pub(super) fn refuse_overwriting(&self, added: &[PathBuf]) -> Result<(), ForkError> {
-        let mut there: BTreeSet<PathBuf> = added.iter().flat_map(|path| self.in_the_way(path)).collect();
-        if !there.is_empty() {
-            for tracked in self.names("list what is tracked", self.command(["ls-files", "-z"]))? {
-                there.remove(&tracked);
-            }
+    /// Files that nobody tracks, ignored or not, stay: the merge does not write over them, nor over a folder that holds
+    /// some or a file where it makes a folder, which git would do to what is ignored.
+    pub(super) fn refuse_overwriting(&self, added: &[PathBuf], gone: &[PathBuf]) -> Result<(), ForkError> {
+        let gone: BTreeSet<&PathBuf> = gone.iter().collect();
+        let mut there = BTreeSet::new();
+        for path in added {
+            let above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+            let is_file = |path: &Path| {
+                std::fs::symlink_metadata(self.tree.join(path)).is_ok_and(|found| !found.is_dir())
+            };
+            there.extend(above.filter(|above| is_file(above)).map(Path::to_owned));
+            self.files_at(path, &mut there)?;
         }
+        let there: Vec<PathBuf> = there.into_iter().filter(|path| !gone.contains(path)).collect();
         if there.is_empty() {
             return Ok(());
         }
@@ -163,25 +169,23 @@ impl<'a> Parent<'a> {
         Err(ForkError::refused("parent_dirty", why))
     }
 
-    /// What stands where a new file is to stand: a file, one in the place of a folder above it, or all files in a folder of
-    /// its name. Git itself holds what is ignored for nothing worth.
-    fn in_the_way(&self, path: &Path) -> Vec<PathBuf> {
-        let found = |path: &Path| std::fs::symlink_metadata(self.tree.join(path)).ok();
-        let above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
-        let above = above.filter(|above| found(above).is_some_and(|found| !found.is_dir()));
-        let mut files: Vec<PathBuf> = above.map(Path::to_owned).collect();
+    /// The file of that name, or all that are in the folder of that name.
+    fn files_at(&self, path: &Path, files: &mut BTreeSet<PathBuf>) -> Result<(), ForkError> {
         let mut next = vec![path.to_owned()];
         while let Some(path) = next.pop() {
-            match found(&path) {
-                Some(found) if found.is_dir() => {
-                    let entries = std::fs::read_dir(self.tree.join(&path)).into_iter().flatten().flatten();
-                    next.extend(entries.map(|entry| path.join(entry.file_name())));
+            let place = self.tree.join(&path);
+            match std::fs::symlink_metadata(&place) {
+                Ok(found) if found.is_dir() => {
+                    for entry in std::fs::read_dir(&place).map_err(ForkError::io("list", &place))? {
+                        let name = entry.map_err(ForkError::io("list", &place))?.file_name();
+                        next.push(path.join(name));
+                    }
                 }
-                Some(_) => files.push(path),
-                None => {}
+                Ok(_) => drop(files.insert(path)),
+                Err(_) => {}
             }
         }
-        files
+        Ok(())
     }
 
     /// The paths that a command lists.

@@ -49,6 +49,10 @@ fn what_both_changed_is_named_and_both_stand_as_before_byte_for_byte() {
     let before = scene.everything();
     let run = scene.merge().ends(1);
     assert!(run.out.contains("both changed a\n"), "{run:?}");
+    // What is advised leads home.
+    let advised =
+        format!("git -C {} pull --no-rebase {} {BRANCH}", scene.parent.display(), scene.workspace.display());
+    assert!(run.err.contains(&advised), "{run:?}");
     assert_eq!(scene.everything(), before);
     let told = scene.merge_by(scene.judgement(), &["--json"]).ends(1).json();
     assert_eq!(told["applied"], json!({ "how": "conflict", "commit": null, "conflicts": ["a"] }));
@@ -265,4 +269,29 @@ fn a_branch_that_was_not_moved_when_all_was_written_is_moved_by_the_next_run() {
     assert_eq!(git(&scene.parent, &["rev-parse", "HEAD^1", "HEAD^2"]), format!("{old}\n{}", scene.tip()));
     assert!(scene.is_at_rest(), "{:?}", scene.leftovers());
     scene.merge().ends(0);
+}
+
+#[test]
+fn what_is_ignored_stands_where_a_merge_makes_a_folder_or_a_file() {
+    for (standing, new) in [("out", "out/x"), ("out/key", "out"), ("lib/my.env", "lib")] {
+        let scene = Scene::new();
+        fs::write(scene.parent.join(".gitignore"), "out\n*.env\n").unwrap();
+        fs::create_dir(scene.parent.join("lib")).unwrap();
+        fs::write(scene.parent.join("lib/tracked"), "t").unwrap();
+        scene.commit(&scene.parent, "base");
+        let place = scene.parent.join(standing);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(&place, "secret").unwrap();
+        scene.fork();
+        let new = scene.workspace.join(new);
+        drop(fs::remove_dir_all(&new));
+        fs::create_dir_all(new.parent().unwrap()).unwrap();
+        fs::write(&new, "new").unwrap();
+        git(&scene.workspace, &["add", "-A", "-f"]);
+        scene.commit(&scene.workspace, "work");
+        let before = scene.everything();
+        let run = scene.merge().ends(2);
+        assert!(run.err.contains("untracked") && run.err.contains(standing), "{run:?}");
+        assert_eq!((scene.everything(), fs::read_to_string(&place).unwrap()), (before, "secret".to_owned()));
+    }
 }

@@ -89,7 +89,7 @@ async fn statuses(daemon: &Daemon, forks: Vec<Fork>) -> Result<Vec<Status>, Refu
 }
 
 async fn discard(daemon: &Arc<Daemon>, ask: Discard) -> Answer {
-    let fork = forks::find(daemon, &ask.fork).await?;
+    let fork = forks::find_to_end(daemon, &ask.fork).await?;
     let id = fork.fork.clone();
     let kept = forks::end(daemon, fork, ask.force).await?;
     Ok(to_json(&Discarded { fork: id, discarded: true, kept }))
@@ -105,9 +105,17 @@ async fn reprovision(daemon: &Arc<Daemon>, ask: Discard) -> Answer {
         copy: fork.copy.clone(),
         from: None,
     };
+    let id = fork.fork.clone();
     let kept = forks::end(daemon, fork, ask.force).await?;
-    let mut answer = serde_json::to_value(created(forks::make(daemon, again).await?))
-        .expect("because it is made of strings, numbers and paths");
+    let made = forks::make(daemon, again).await.map_err(|refusal| match &kept {
+        Some(kept) => {
+            let why = format!("{refusal}; {} is ended, and kept in {}", id, kept.path.0.display());
+            Refusal::application("fork_failed", why)
+        }
+        None => refusal,
+    })?;
+    let mut answer =
+        serde_json::to_value(created(made)).expect("because it is made of strings, numbers and paths");
     answer["kept"] = serde_json::to_value(kept).expect("because it is made of strings and paths");
     Ok(answer.to_string())
 }
