@@ -10,13 +10,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-struct Scene {
-    daemon: Serving,
-    place: Place,
+pub(super) struct Scene {
+    pub(super) daemon: Serving,
+    pub(super) place: Place,
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let place = Place::new();
         place.write("src/token.rs", "ttl\n");
         place.write("src/clock.rs", "skew\n");
@@ -39,23 +39,23 @@ impl Scene {
         scene
     }
 
-    fn run(&self, args: &[&str]) -> Run {
+    pub(super) fn run(&self, args: &[&str]) -> Run {
         let mut command = program(&self.place);
         command.env("PATH", std::env::var_os("PATH").unwrap()).env("STALED_SOCKET", &self.daemon.socket);
         command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
         run_of(command.output().unwrap())
     }
 
-    fn json(&self, args: &[&str]) -> Value {
+    pub(super) fn json(&self, args: &[&str]) -> Value {
         self.run(&[args, &["--json"]].concat()).ends(0).json()
     }
 
-    fn exec(&self, fork: &str, script: &str) -> Run {
+    pub(super) fn exec(&self, fork: &str, script: &str) -> Run {
         self.run(&["fork", "exec", fork, "--", "sh", "-c", script])
     }
 }
 
-fn at(value: &Value) -> &Path {
+pub(super) fn at(value: &Value) -> &Path {
     Path::new(value.as_str().unwrap())
 }
 
