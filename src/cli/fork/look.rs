@@ -96,7 +96,12 @@ fn cells(fork: &Value) -> Vec<Cell> {
     ]
 }
 
+/// Of one that is being made or ended that is what there is to say: nobody watches it.
 fn isolation(fork: &Value) -> (String, Tone) {
+    let stage = text(fork, "stage");
+    if matches!(stage.as_str(), "making" | "ending") {
+        return (stage, Tone::Doubt);
+    }
     let word = text(&fork["isolation"], "state");
     let tone = match word.as_str() {
         "intact" => Tone::Good,

@@ -149,3 +149,23 @@ fn a_fork_that_names_more_objects_is_let_read_no_more() {
     let read = scene.exec("cache-it", &format!("cat {parent}/.env"));
     assert!(read.code != 0 && read.out.is_empty(), "{read:?}");
 }
+
+/// What is kept finds no place, so the end that was begun is not finished: it is no fork to be worked in, whoever wrote in it.
+#[test]
+fn a_fork_whose_end_was_begun_is_listed_as_such() {
+    let scene = Scene::new();
+    scene.run(&["fork", "create", "s"]).ends(0);
+    let ending = scene.json(&["fork", "status", "cache-it"]);
+    let workspace = at(&ending["workspace"]);
+    let forks = workspace.ancestors().nth(3).unwrap();
+    fs::write(workspace.join("mine"), "x").unwrap();
+    fs::write(forks.join(".kept"), "in the way").unwrap();
+    scene.run(&["fork", "discard", "cache-it", "--force"]).ends(2);
+    let listed = scene.run(&["fork", "list"]).ends(0);
+    let line = |fork: &str| listed.out.lines().find(|line| line.starts_with(fork)).unwrap().to_owned();
+    assert!(line("s/cache-it").contains(" ending "), "{listed:?}");
+    assert!(line("s/check-twice").contains(" intact "), "{listed:?}");
+    fs::remove_file(forks.join(".kept")).unwrap();
+    scene.run(&["fork", "discard", "cache-it"]).ends(0);
+    assert!(!scene.run(&["fork", "list"]).ends(0).out.contains("s/cache-it"));
+}
