@@ -150,22 +150,29 @@ fn a_fork_that_names_more_objects_is_let_read_no_more() {
     assert!(read.code != 0 && read.out.is_empty(), "{read:?}");
 }
 
-/// What is kept finds no place, so the end that was begun is not finished: it is no fork to be worked in, whoever wrote in it.
+/// What is kept finds no place, so ends that were begun are not finished: nothing is known against one, and yet it is not intact.
 #[test]
 fn a_fork_whose_end_was_begun_is_listed_as_such() {
     let scene = Scene::new();
     scene.run(&["fork", "create", "s"]).ends(0);
-    let ending = scene.json(&["fork", "status", "cache-it"]);
-    let workspace = at(&ending["workspace"]);
-    let forks = workspace.ancestors().nth(3).unwrap();
-    fs::write(workspace.join("mine"), "x").unwrap();
-    fs::write(forks.join(".kept"), "in the way").unwrap();
-    scene.run(&["fork", "discard", "cache-it", "--force"]).ends(2);
-    let listed = scene.run(&["fork", "list"]).ends(0);
-    let line = |fork: &str| listed.out.lines().find(|line| line.starts_with(fork)).unwrap().to_owned();
-    assert!(line("s/cache-it").contains(" ending "), "{listed:?}");
-    assert!(line("s/check-twice").contains(" intact "), "{listed:?}");
-    fs::remove_file(forks.join(".kept")).unwrap();
-    scene.run(&["fork", "discard", "cache-it"]).ends(0);
-    assert!(!scene.run(&["fork", "list"]).ends(0).out.contains("s/cache-it"));
+    let made = ["cache-it", "check-twice"].map(|fork| scene.json(&["fork", "status", fork]));
+    let [asked, unasked] = made.each_ref().map(|fork| at(&fork["workspace"]));
+    let kept = asked.ancestors().nth(3).unwrap().join(".kept");
+    fs::write(&kept, "in the way").unwrap();
+    let list = || scene.run(&["fork", "list"]).ends(0).out;
+    let is =
+        |word: &str, fork: &str| list().lines().any(|line| line.starts_with(fork) && line.contains(word));
+    scene.run(&["fork", "access", "cache-it", "mine", "--mode", "write"]).ends(0);
+    fs::write(asked.join("mine"), "x").unwrap();
+    fs::write(unasked.join("mine"), "x").unwrap();
+    assert!(is("  intact  ", "s/cache-it") && is("  broken  ", "s/check-twice"), "{}", list());
+    for fork in ["cache-it", "check-twice"] {
+        scene.run(&["fork", "discard", fork, "--force"]).ends(2);
+    }
+    assert!(is("  ending  ", "s/cache-it") && is("  ending, broken  ", "s/check-twice"), "{}", list());
+    fs::remove_file(&kept).unwrap();
+    for fork in ["cache-it", "check-twice"] {
+        scene.run(&["fork", "discard", fork]).ends(0);
+    }
+    assert_eq!(list(), "");
 }
