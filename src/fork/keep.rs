@@ -61,7 +61,8 @@ impl Hands {
             fs::create_dir_all(to).map_err(ForkError::io("make the folder", to))?;
         }
         keep_notes(workspace, to)?;
-        let commit = if mode == Mode::Git { self.commit_of(to, "HEAD").ok().flatten() } else { None };
+        let asked = mode == Mode::Git && refuse_leading_out(&to.join(".git")).is_ok();
+        let commit = if asked { self.commit_of(to, "HEAD").ok().flatten() } else { None };
         Ok(KeptWork { commit, uncommitted: None })
     }
 

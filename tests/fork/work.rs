@@ -149,3 +149,19 @@ fn what_is_refused_breaks_no_isolation() {
     let kinds: Vec<_> = seen.as_array().unwrap().iter().map(|seen| seen["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["foreign_source", "foreign_write"], "{seen}");
 }
+
+#[test]
+fn the_parent_of_another_session_is_nobodys_secret() {
+    let scene = Scene::new();
+    scene.create(&json!({}));
+    let other = scene.place.home.join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    std::fs::write(other.join("lib"), "1").unwrap();
+    let context = json!({ "session": "t", "root": other, "results": [{ "id": "lib", "source": { "kind": "file", "path": "lib" } }] });
+    scene.daemon.ask("context.register", &context);
+    scene.daemon.ask("fork.create", &json!({ "session": "t", "hypotheses": ["one"] }));
+    let ask = json!({ "fork": "s/cache-it", "path": other.join("lib"), "mode": "read" });
+    assert_eq!(scene.daemon.ask("fork.access", &ask)["access"], "allow");
+    let ask = json!({ "fork": "t/one", "path": other.join("lib"), "mode": "read" });
+    assert_eq!(scene.daemon.ask("fork.access", &ask)["access"], "deny");
+}
