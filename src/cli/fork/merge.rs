@@ -25,8 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Judge whether a fork may come home, and with --apply bring it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 it may be merged, or is; 11 it may not, for what it rests on is stale or its isolation is broken;
-1 both changed the same, so nothing was merged; 2 it could not be judged or merged.
+Exit codes: 0 it may be merged, or is; 11 it may not, for what it rests on is stale, its isolation is broken, or it
+moved while it was merged; 1 both changed the same, so nothing was merged; 2 it could not be judged or merged.
 
 Example:
   staled fork merge cache-the-token
