@@ -126,7 +126,8 @@ impl Hands {
             return Ok(false);
         }
         let git = self.git()?;
-        let mut command = git.of_untrusted(gitdir, &parent.tree)?;
+        let mut command = git.of(gitdir, Some(&parent.tree));
+        git.ignoring(gitdir, &parent.tree, &mut command)?;
         Ok(git.asks(
             "say what is ignored",
             command.args(["check-ignore", "--no-index", "-q", "--"]).arg(below),
