@@ -48,7 +48,7 @@ impl Hands {
             match self.commit_rest(workspace) {
                 Ok(()) => {
                     move_to(&gitdir, to)?;
-                    return self.finish(workspace, to);
+                    return finish(workspace, to);
                 }
                 // What git cannot take up is kept as it stands.
                 Err(ForkError::Git(_) | ForkError::Refused { .. }) => {}
@@ -57,7 +57,7 @@ impl Hands {
         }
         let is_repository = |of: &Path| of.join("HEAD").is_file() && of.join("objects").is_dir();
         if mode == record::Mode::Git && is_repository(to) {
-            return self.finish(workspace, to);
+            return finish(workspace, to);
         }
         if workspace.symlink_metadata().is_ok() {
             // There never was a repository, it is none any more, or one that leads elsewhere: the tree is kept as it is.
@@ -141,20 +141,20 @@ impl Hands {
         let id = String::from_utf8_lossy(&commit).trim().to_owned();
         name(&gitdir, &id)
     }
+}
 
-    /// What was a fork's repository becomes one without a tree.
-    fn finish(&self, workspace: &Path, to: &Path) -> Result<KeptWork, ForkError> {
-        keep_notes(workspace, to)?;
-        if refuse_leading_out(to).is_err() {
-            return Ok(KeptWork::default());
-        }
-        for left in ["staled.index", "staled.index.lock", "config.lock"] {
-            drop(fs::remove_file(to.join(left)));
-        }
-        configure(workspace, to)?;
-        let Refs { tip, ids } = named_in(to);
-        Ok(KeptWork { commit: tip, uncommitted: ids.get(UNCOMMITTED.as_bytes()).cloned() })
+/// What was a fork's repository becomes one without a tree.
+fn finish(workspace: &Path, to: &Path) -> Result<KeptWork, ForkError> {
+    keep_notes(workspace, to)?;
+    if refuse_leading_out(to).is_err() {
+        return Ok(KeptWork::default());
     }
+    for left in ["staled.index", "staled.index.lock", "config.lock"] {
+        drop(fs::remove_file(to.join(left)));
+    }
+    configure(workspace, to)?;
+    let Refs { tip, ids } = named_in(to);
+    Ok(KeptWork { commit: tip, uncommitted: ids.get(UNCOMMITTED.as_bytes()).cloned() })
 }
 
 /// What is named in a repository that is kept, as far as it can be told.

@@ -8,7 +8,7 @@
 use super::git::{Git, GitError};
 use super::parent::Parent;
 use super::refs::{self, Refs};
-use super::repository::{Apart, optional, write};
+use super::repository::{Apart, as_path, optional, write};
 use super::{ForkError, Hands};
 use std::fs;
 use std::io;
@@ -119,6 +119,47 @@ impl Look<'_> {
         let mut command = self.command();
         self.git.ignoring(self.gitdir(), &self.tree, &mut command)?;
         Ok(command)
+    }
+
+    /// Has git not look into the repositories that the index names in the tree: it would read their configuration, and that
+    /// may be the fork's own.
+    pub(super) fn pass_over_repositories(&self) -> Result<(), ForkError> {
+        if !self.may_name_repositories()? {
+            return Ok(());
+        }
+        let listed = self.git.run("list the index", self.command().args(["ls-files", "-z", "-s"]))?;
+        let mut paths = Vec::new();
+        for line in listed.split(|byte| *byte == 0).filter(|line| line.starts_with(b"160000 ")) {
+            let Some(at) = line.iter().position(|byte| *byte == b'\t') else { continue };
+            let (merged, path) = (line[..at].ends_with(b" 0"), &line[at + 1..]);
+            // What stands where one was is told.
+            let is_folder =
+                self.tree.join(as_path(path)).symlink_metadata().is_ok_and(|found| found.is_dir());
+            if merged && is_folder {
+                paths.extend_from_slice(path);
+                paths.push(0);
+            }
+        }
+        if !paths.is_empty() {
+            let mut pass = self.command();
+            pass.args(["-c", "core.splitIndex=false", "update-index", "--assume-unchanged", "-z", "--stdin"]);
+            self.git.feed("pass over the repositories in the tree", &mut pass, &paths)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the kind of a repository is among the bytes of the index, as git writes it.
+    fn may_name_repositories(&self) -> Result<bool, ForkError> {
+        for entry in fs::read_dir(self.gitdir()).map_err(ForkError::io("list", self.gitdir()))?.flatten() {
+            let name = entry.file_name();
+            if name == "index" || name.as_bytes().starts_with(b"sharedindex.") {
+                let bytes = optional(&entry.path())?.unwrap_or_default();
+                if bytes.windows(4).any(|kind| kind == 0o160_000_u32.to_be_bytes()) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// The indexes of work trees that are linked to the fork's, as they are now.

@@ -147,10 +147,7 @@ fn loose(folder: &Path, prefix: &[u8], values: &mut Values) -> Result<(), ForkEr
             match path.symlink_metadata() {
                 Ok(found) if found.is_dir() => ahead.push((path, name)),
                 // One that is gone was packed, or deleted.
-                _ => match loose_value(&path)? {
-                    Some(value) => insert(values, &path, name, value)?,
-                    None => {}
-                },
+                _ => loose_value(&path)?.map_or(Ok(()), |value| insert(values, &path, name, value))?,
             }
         }
     }

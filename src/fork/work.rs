@@ -110,6 +110,7 @@ impl Hands {
     /// What is not committed, carried over or not.
     pub(super) fn uncommitted(&self, look: &Look) -> Result<Vec<Uncommitted>, ForkError> {
         let git = self.git()?;
+        look.pass_over_repositories()?;
         let mut command = look.command_ignoring()?;
         command.args(["status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all"]);
         command.arg("--ignore-submodules=all");

@@ -43,6 +43,12 @@ fn work(workspace: &Path) {
     git(workspace, &["pack-refs", "--all"]);
     let linked = workspace.join("../scratchpad/linked");
     git(workspace, &["worktree", "add", "-q", "--detach", linked.to_str().unwrap()]);
+    // A repository in the tree, as the index has it, that is the fork's own.
+    std::fs::create_dir(workspace.join("inner")).unwrap();
+    std::fs::write(workspace.join("inner/.git"), "gitdir: ../.git\n").unwrap();
+    let head = git(workspace, &["rev-parse", "HEAD"]);
+    git(workspace, &["update-index", "--add", "--cacheinfo", &format!("160000,{head},inner")]);
+    git(workspace, &["commit", "-qm", "inner"]);
     git(workspace, &["update-index", "--split-index"]);
     std::fs::write(workspace.join("tracked"), "not committed\n").unwrap();
     std::fs::write(workspace.join("new"), "n\n").unwrap();
