@@ -63,6 +63,10 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
     let failed = lines.failed.take();
     let moved = exported.map_err(|error| failed.unwrap_or_else(|| cannot_export(&error)))?;
     shell.out.talk(&sentence("exported", moved, &state));
+    if moved.forks_left > 0 {
+        let forks = counted(moved.forks_left, "fork");
+        shell.out.talk(&format!("  {forks} stay here, for they are folders; their sessions go along"));
+    }
     if moved.unanswered > 0 {
         let rows = counted(moved.unanswered, "row");
         shell.out.talk(&format!(

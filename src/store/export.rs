@@ -39,9 +39,17 @@ pub struct Moved {
     pub memory_sessions: u64,
     /// How many results, invariants, tracked paths and inputs of commands.
     pub rows: u64,
+    /// Forks that stay where they are: they are folders of this state.
+    #[serde(skip_serializing_if = "is_none")]
+    pub forks_left: u64,
     /// Rows whose registration was never answered, because it still went on or its daemon was killed: nobody knows any
     /// more what was on the disk then, so they are stale until they are told again.
     pub unanswered: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_none(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A state cannot be exported.
@@ -180,6 +188,7 @@ fn counted(index: &Index<Memory>) -> Result<Moved, StorageError> {
         moved.observations += user.observations;
         moved.memory_sessions += u64::from(user.sessions);
     }
+    moved.forks_left = index.forks()?.len() as u64;
     for session in index.sessions()? {
         let name = index.head(session)?.session;
         if name.is_of_fork() {

@@ -149,3 +149,27 @@ fn a_fork_that_is_not_isolated_is_made_again() {
     let status = scene.status("s/cache-it");
     assert!(status["base_moved"].is_null() && status["isolation"]["state"] == "intact", "{status}");
 }
+
+#[test]
+fn notes_and_what_came_from_a_parent_that_is_gone_are_not_thrown_away() {
+    let scene = Scene::new();
+    let forks = scene.create(&json!({}));
+    let mut client = scene.daemon.client();
+    scene.daemon.ask(
+        "fork.access",
+        &json!({ "fork": "s/cache-it", "path": forks[0]["scratchpad"], "mode": "write" }),
+    );
+    std::fs::create_dir(at(&forks[0]["scratchpad"]).join("tmp")).unwrap();
+    std::fs::write(at(&forks[0]["scratchpad"]).join("notes"), "why it failed").unwrap();
+    assert_eq!(refusal(&mut client, "fork.discard", &json!({ "fork": "s/cache-it" })), "fork_unsaved");
+    let gone = scene.daemon.ask("fork.discard", &json!({ "fork": "s/cache-it", "force": true }));
+    let kept = walk(&at(&gone["kept"]["path"]));
+    assert!(
+        kept.iter().any(|path| std::fs::read(path).is_ok_and(|text| text == b"why it failed")),
+        "{kept:?}"
+    );
+    std::fs::remove_dir_all(scene.root()).unwrap();
+    assert_eq!(refusal(&mut client, "fork.discard", &json!({ "fork": "s/check-twice" })), "fork_unsaved");
+    let gone = scene.daemon.ask("fork.discard", &json!({ "fork": "s/check-twice", "force": true }));
+    assert!(!gone["kept"].is_null(), "{gone}");
+}

@@ -88,3 +88,56 @@ fn a_folder_that_no_record_tells_of_is_not_written_over() {
     let old = super::at(&forks[0]["workspace"]);
     assert_eq!(std::fs::read_to_string(old.join("README")).unwrap(), "precious");
 }
+
+#[test]
+fn an_export_says_that_forks_stay_and_takes_their_sessions_along() {
+    let scene = Scene::new();
+    scene.create(&json!({}));
+    let told = staled::store::told::settled(&scene.place.home.join("state"), &mut |_| {}).unwrap();
+    let mut lines = Vec::new();
+    let moved = staled::store::export::export(&told, &mut lines).unwrap();
+    assert_eq!((moved.sessions, moved.forks_left), (3, 2));
+    let text = String::from_utf8(lines).unwrap();
+    assert!(
+        text.contains("\"s/cache-it\"") && !text.contains("\"forked\"") && !text.contains("u0001fork"),
+        "{text}"
+    );
+    let home = tempfile::tempdir().unwrap();
+    let moved = staled::store::export::import(home.path(), &mut text.as_bytes(), [7; 16]).unwrap();
+    assert_eq!((moved.sessions, moved.forks_left), (3, 0));
+}
+
+#[test]
+fn a_compaction_keeps_every_fork_and_what_it_is_measured_by() {
+    let place = crate::harness::Place::new();
+    for path in ["src/token.rs", "src/clock.rs", "README"] {
+        place.write(path, "1\n");
+    }
+    super::git(&place.root, &["init", "-q"]);
+    super::git(&place.root, &["add", "."]);
+    super::git(&place.root, &["commit", "-qm", "first"]);
+    let mut config = staled::config::Config::default();
+    config.decision.deadline_ms = config.decision.deadline_ms_max;
+    config.journal.compact_bytes = 4_096;
+    let scene = Scene { daemon: Daemon::start_with(&place.home, config.clone()), place };
+    scene.register();
+    scene.create(&json!({}));
+    crate::harness::wait_until("the journal was compacted", || {
+        // Whatever is told makes it due.
+        scene.register();
+        scene.daemon.ask("status", &json!({}))["compactions"].as_u64() > Some(1)
+    });
+    let before = scene.daemon.ask("fork.list", &json!({}));
+    let Scene { place, daemon } = scene;
+    daemon.stop();
+    std::fs::remove_dir_all(place.home.join("state/index")).unwrap();
+    let scene = Scene { daemon: Daemon::start_with(&place.home, config), place };
+    let after = scene.daemon.ask("fork.list", &json!({}));
+    let ids = |list: &serde_json::Value| {
+        let forks = list["forks"].as_array().unwrap().iter();
+        forks
+            .map(|fork| (fork["fork"].clone(), fork["changed"].clone(), fork["base_moved"].clone()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&after), ids(&before));
+}

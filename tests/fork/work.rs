@@ -123,3 +123,19 @@ fn a_fork_that_says_it_saw_or_wrote_something_of_another_has_crossed_over() {
     scene.daemon.ask("context.record", &read);
     assert_eq!(scene.status("s/check-twice")["isolation_broken"], false);
 }
+
+#[test]
+fn the_parent_of_another_session_is_nobodys_secret() {
+    let scene = Scene::new();
+    scene.create(&json!({}));
+    let other = scene.place.home.join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    std::fs::write(other.join("lib"), "1").unwrap();
+    let context = json!({ "session": "t", "root": other, "results": [{ "id": "lib", "source": { "kind": "file", "path": "lib" } }] });
+    scene.daemon.ask("context.register", &context);
+    scene.daemon.ask("fork.create", &json!({ "session": "t", "hypotheses": ["one"] }));
+    let ask = json!({ "fork": "s/cache-it", "path": other.join("lib"), "mode": "read" });
+    assert_eq!(scene.daemon.ask("fork.access", &ask)["access"], "allow");
+    let ask = json!({ "fork": "t/one", "path": other.join("lib"), "mode": "read" });
+    assert_eq!(scene.daemon.ask("fork.access", &ask)["access"], "deny");
+}

@@ -91,7 +91,10 @@ fn what_is_made_in_one_go_is_told_whole() {
         let missed: Vec<_> = expected.iter().filter(|path| !changed.contains(*path)).collect();
         assert!(missed.is_empty(), "round {round}: {missed:?}");
         fs::write(top.join("a/b/c/f"), "y").expect("a file");
-        assert_eq!(post.changed(), [top.join("a/b/c/f")].into(), "round {round}");
+        let changed = post.changed();
+        assert!(changed.contains(&top.join("a/b/c/f")), "round {round}: {changed:?}");
+        // A test that starts a process has a copy of every open file for a moment, and closes it late.
+        assert!(changed.iter().all(|path| path.ends_with("a/b/c/f")), "round {round}: {changed:?}");
     }
 }
 

@@ -91,7 +91,8 @@ fn every_way_of_writing_is_told_and_of_that_file_alone() {
             let path = post.at(folder).join("f");
             fs::write(&path, "as it is").expect("a file");
             post.guard(1, None);
-            assert_eq!(post.seen(), []);
+            // A test that starts a process has a copy of every open file for a moment, and closes it late.
+            assert!(post.changed().iter().all(|changed| *changed == path), "{way} in {folder:?}");
             write(&path, &post.base.join("outside"));
             assert_eq!(post.changed(), [path].into(), "{way} in {folder:?}");
         }

@@ -151,6 +151,11 @@ impl Account {
         self.lingers.is_some() || !self.execs.is_empty()
     }
 
+    /// Whether something that nobody will tell the end of may still run there.
+    pub(super) fn lingers(&self) -> bool {
+        self.lingers.is_some()
+    }
+
     /// Somebody holds the lock: whoever was begun may be that, and so may something that nobody will tell the end of.
     pub(super) fn found_locked(&mut self) {
         self.execs.values_mut().for_each(|exec| exec.locked = true);

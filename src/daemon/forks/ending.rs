@@ -17,7 +17,11 @@ use crate::session::{SessionId, Side};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long something that runs in a fork may take to end by itself.
+const LINGERING: Duration = Duration::from_secs(2);
+const LINGERING_PAUSE: Duration = Duration::from_millis(20);
 
 /// Ends a fork, and says where what is nowhere else is kept. Without `force` one with such work is refused.
 pub(in crate::daemon) async fn end(
@@ -35,6 +39,11 @@ async fn end_one(daemon: &Daemon, fork: Fork, force: bool) -> Result<Option<Kept
     let _objects = daemon.forks.objects.lock().await;
     let fork = super::find_to_end(daemon, &fork.fork).await?;
     let watch = isolation(daemon).await?;
+    // What a command left behind itself ends a moment later.
+    let patient = Instant::now() + LINGERING;
+    while watch.running(fork.no) > 0 && Instant::now() < patient {
+        tokio::time::sleep(LINGERING_PAUSE).await;
+    }
     if watch.running(fork.no) > 0 {
         let why = format!("something runs under `fork exec` in {}; end it first", fork.fork);
         return Err(Refusal::application("fork_in_use", why));
@@ -144,12 +153,25 @@ fn unsaved(fork: &Fork, work: &Work, moved: &Moved) -> Option<String> {
     if work.stash {
         return Some("it has a stash".to_owned());
     }
+    if has_notes(&fork.scratchpad.0) {
+        return Some("there are notes in its scratchpad".to_owned());
+    }
+    let parent = fork.parent.repository.as_ref().unwrap_or(&fork.parent.tree);
+    if !parent.0.is_dir() {
+        return Some(format!("{} is gone, so what it began with may be nowhere else", parent.0.display()));
+    }
     match (work.merged, work.commits) {
         _ if fork.mode == Mode::Copy => None,
         (true, _) => None,
         (false, 0) => Some("a tag or another name in it has commits that are not merged".to_owned()),
         (false, commits) => Some(format!("{commits} commits are not merged")),
     }
+}
+
+/// Whether somebody left something in a scratchpad; what commands put into their folder for passing files is nothing.
+fn has_notes(scratchpad: &Path) -> bool {
+    let entries = std::fs::read_dir(scratchpad).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.file_name() != "tmp")
 }
 
 fn refused(fork: &Fork, why: &str) -> Refusal {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self as std_mpsc, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 pub(in crate::daemon) use super::ledger::{Finding, Told};
@@ -23,8 +23,11 @@ pub(in crate::daemon) use super::ledger::{Finding, Told};
 /// How often it is asked whether something ended without a word.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Ticks between two notes of until when all was watched.
-const STAMP_TICKS: u32 = 5;
+/// The same while something lingers that a command left: until its end is noticed whatever is written counts as its work.
+const LINGERING_TICK: Duration = Duration::from_millis(10);
+
+/// Between two notes of until when all was watched.
+const STAMP_PAUSE: Duration = Duration::from_secs(5);
 
 /// A fork cannot be watched.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +58,7 @@ pub(in crate::daemon) struct Isolation {
     ledger: Arc<Ledger>,
     exec: AtomicU64,
     // Its end ends the thread.
-    _ticking: Sender<()>,
+    ticking: Sender<()>,
 }
 
 impl Isolation {
@@ -72,7 +75,7 @@ impl Isolation {
         let ticking = tick_along(&guard, &ledger, died).map_err(IsolationError::Threads)?;
         // Numbers of an earlier daemon are not given again.
         let exec = AtomicU64::new(clock::now().micros.unsigned_abs());
-        Ok(Self { guard, ledger, exec, _ticking: ticking })
+        Ok(Self { guard, ledger, exec, ticking })
     }
 
     /// Watches a fork, and comes back when all of it is watched, or it is found that it is not.
@@ -128,6 +131,8 @@ impl Isolation {
             kept.account.end(exec, locked);
         })
         .await;
+        // A thread that is gone ends the process.
+        let _ = self.ticking.send(());
     }
 
     /// How many commands run in a fork.
@@ -234,17 +239,19 @@ fn tick_along(guard: &Arc<Guard>, ledger: &Arc<Ledger>, died: &Died) -> std::io:
     let until = Arc::new(Mutex::new(None::<FileTime>));
     let run = move || {
         let _dart = died.dart("isolation");
-        let mut ticks = 0;
-        while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+        let mut stamped = Instant::now();
+        let mut tick = TICK;
+        while ended.recv_timeout(tick) != Err(RecvTimeoutError::Disconnected) {
             let Some(guard) = guard.upgrade() else { return };
-            ticks += 1;
             for (no, ended) in ledger.ended() {
                 let ledger = Arc::clone(&ledger);
                 guard.barrier(Box::new(move |_| {
                     ledger.with(no, |kept| kept.account.settle(&ended));
                 }));
             }
-            if ticks % STAMP_TICKS == 0 && !ledger.kept().is_empty() {
+            tick = if ledger.lingers() { LINGERING_TICK } else { TICK };
+            if stamped.elapsed() >= STAMP_PAUSE && !ledger.kept().is_empty() {
+                stamped = Instant::now();
                 stamp_late(&guard, &ledger, &until);
             }
         }

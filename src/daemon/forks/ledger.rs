@@ -147,6 +147,11 @@ impl Ledger {
         ended
     }
 
+    /// Whether something that a command left may still run, in any fork.
+    pub(super) fn lingers(&self) -> bool {
+        self.kept().values().any(|kept| kept.account.lingers())
+    }
+
     /// What was told until now is what the next stamp is about. Called at the barrier whose time that notes.
     pub(super) fn mark(&self) {
         self.kept().values_mut().for_each(|kept| kept.due |= std::mem::take(&mut kept.stirred));

@@ -13,7 +13,6 @@ use crate::protocol::fork::record::Isolated;
 use crate::protocol::refusal::Refusal;
 use crate::session::SessionId;
 use crate::session::source::absolute;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -54,8 +53,7 @@ async fn judged(daemon: &Daemon, fork: &Fork, path: PathBuf, mode: AccessMode) -
         scratchpad: fork.scratchpad.0.clone(),
     };
     let others: Vec<Place> = forks.iter().filter(|other| other.no != fork.no).map(place).collect();
-    let parents: BTreeSet<PathBuf> = forks.iter().map(|fork| fork.parent.tree.0.clone()).collect();
-    let parents: Vec<PathBuf> = parents.into_iter().collect();
+    let parents = vec![fork.parent.tree.0.clone()];
     let (own, forks_folder) = (place(fork), daemon.forks.folder.clone());
     let look = move || {
         let apart = Apart { own: &own, forks: &others, parents: &parents, forks_folder: &forks_folder };

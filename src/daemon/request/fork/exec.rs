@@ -11,8 +11,6 @@ use crate::protocol::fork::Fork;
 use crate::protocol::fork::answer::Confinement;
 use crate::protocol::fork::ask::Exec;
 use crate::protocol::path::WirePath;
-use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 pub(super) async fn exec(daemon: &Daemon, ask: Exec) -> Answer {
     let fork = forks::find(daemon, &ask.fork).await?;
@@ -25,12 +23,11 @@ pub(super) async fn exec(daemon: &Daemon, ask: Exec) -> Answer {
 async fn begin(daemon: &Daemon, fork: Fork) -> Answer {
     let exec = isolation(daemon).await?.begin(fork.no).await;
     let fork = forks::find(daemon, &fork.fork).await?;
-    let all = forks::all(daemon).await?;
-    // Every other fork, what is kept of those that were, and every tree that forks came from. Journal and logs stand beside
-    // the forks: what other sessions believe is in them.
-    let mut hidden: BTreeSet<PathBuf> = all.iter().map(|fork| fork.parent.tree.0.clone()).collect();
+    // The tree that it came from, every other fork, and what is kept of those that were. Journal and logs stand beside the
+    // forks: what other sessions believe is in them.
     let folder = &daemon.forks.folder;
-    hidden.insert(folder.parent().unwrap_or(folder).to_owned());
+    let state = folder.parent().unwrap_or(folder).to_owned();
+    let hidden = [fork.parent.tree.0.clone(), state];
     let shared = if fork.independent { Vec::new() } else { objects_of(&fork.workspace.0) };
     let readable: Vec<WirePath> = shared.into_iter().map(WirePath).collect();
     Ok(to_json(&Confinement {
