@@ -154,3 +154,23 @@ fn what_failed_for_the_session_has_failed_for_its_forks() {
         "{merge}"
     );
 }
+
+/// The watcher is well, and nobody makes it anew: there was no time to hear it.
+#[test]
+fn without_time_to_look_the_deadline_is_named() {
+    let scene = Scene::new();
+    scene.create(&json!({}));
+    let client = &mut scene.daemon.client();
+    let mut refused = 0;
+    for _ in 0..100 {
+        let ask = json!({ "fork": "s/cache-it", "deadline_ms": 0 });
+        // What was all seen nevertheless is judged.
+        if let Err(error) = client.ask("fork.merge", &ask) {
+            let said = error.to_string();
+            assert!(said.contains("within deadline_ms") && !said.contains("made anew"), "{said}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 0, "there was time for all of it");
+    assert_eq!(scene.merge("s/cache-it")["may_merge"], true);
+}

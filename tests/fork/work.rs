@@ -124,6 +124,32 @@ fn a_fork_that_says_it_saw_or_wrote_something_of_another_has_crossed_over() {
     assert_eq!(scene.status("s/check-twice")["isolation_broken"], false);
 }
 
+/// What was refused was never said, and marks nobody.
+#[test]
+fn what_is_refused_breaks_no_isolation() {
+    let scene = Scene::new();
+    let forks = scene.create(&json!({}));
+    let (own, other) = (at(&forks[0]["workspace"]), at(&forks[1]["workspace"]).join("src/token.rs"));
+    let client = &mut scene.daemon.client();
+    let results = json!([{ "id": "r", "source": { "kind": "file", "path": other } }]);
+    let record = json!({ "session": "s/cache-it", "results": results });
+    let elsewhere = json!({ "session": "s/cache-it", "root": own.join("src"), "results": results });
+    let digest = crate::harness::digest("ttl\n");
+    let wrote = json!({ "session": "s/cache-it", "path": other, "digest": digest });
+    // Another root than it has; a file that it does not rest on.
+    assert_eq!(crate::harness::refusal(client, "context.record", &elsewhere), "-32602");
+    assert_eq!(crate::harness::refusal(client, "context.register", &elsewhere), "-32602");
+    assert_eq!(crate::harness::refusal(client, "touch_ack", &wrote), "not_found");
+    let isolation = json!({ "state": "intact" });
+    assert_eq!(scene.status("s/cache-it")["isolation"], isolation);
+    // The same once it is taken.
+    scene.daemon.ask("context.record", &record);
+    scene.daemon.ask("touch_ack", &wrote);
+    let seen = scene.status("s/cache-it")["isolation"]["seen"].clone();
+    let kinds: Vec<_> = seen.as_array().unwrap().iter().map(|seen| seen["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["foreign_source", "foreign_write"], "{seen}");
+}
+
 #[test]
 fn the_parent_of_another_session_is_nobodys_secret() {
     let scene = Scene::new();

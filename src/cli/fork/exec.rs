@@ -23,6 +23,9 @@ use std::process::{Command, ExitStatus};
 The command reads and runs everything but the parent's tree and other forks, and writes in the fork's workspace and its
 scratchpad, where TMPDIR is. Its exit code is passed on, 128 and the number of the signal that ended it.
 
+Not prevented: what another program does for it through a unix socket, the daemon's own among them (it may ask the daemon
+for anything that you may); names and times of hidden files, and their mode (stat, inotify, chmod, utimes); root.
+
 Exit codes: 126 it could not be confined or started, and did not run.
 
 Example:

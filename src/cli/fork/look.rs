@@ -96,14 +96,19 @@ fn cells(fork: &Value) -> Vec<Cell> {
     ]
 }
 
+/// One that is being made or ended is not watched, so that nothing is known against it does not make it intact.
 fn isolation(fork: &Value) -> (String, Tone) {
-    let word = text(&fork["isolation"], "state");
+    let (word, stage) = (text(&fork["isolation"], "state"), text(fork, "stage"));
     let tone = match word.as_str() {
         "intact" => Tone::Good,
         "broken" => Tone::Bad,
         _ => Tone::Doubt,
     };
-    (word, tone)
+    match (stage.as_str(), word.as_str()) {
+        ("making" | "ending", "intact") => (stage, Tone::Doubt),
+        ("making" | "ending", _) => (format!("{stage}, {word}"), tone),
+        _ => (word, tone),
+    }
 }
 
 pub(super) fn status(args: &StatusArgs, shell: &mut Shell) -> Done {

@@ -1,4 +1,6 @@
 //! `fork merge`: the daemon's judgement, and with `--apply` the merge itself, in the user's own process.
+//!
+//! A merge takes its time, so the daemon is asked twice: before it is computed, and before it lands.
 
 use super::super::paint::Tone;
 use super::super::shell::{Done, Shell, Stop, answered, parse};
@@ -6,9 +8,10 @@ use super::super::words::{counted, harmless, list, number, path, text};
 use super::end::print_discarded;
 use super::look::print_moved;
 use super::{broken, named, refused};
-use crate::client::Client;
+use crate::client::{Client, ClientError};
+use crate::fork::ForkError;
 use crate::fork::git::Git;
-use crate::fork::merge::{Judged, Merged, apply};
+use crate::fork::merge::{Judged, Merged, STALE, apply};
 use crate::protocol::fork::ask::{Discard, List, Merge};
 use crate::protocol::path::WirePath;
 use serde::Deserialize;
@@ -61,26 +64,96 @@ struct Answer {
     hypothesis: String,
 }
 
+/// A judgement: as it came, and as it is read.
+struct Said {
+    text: String,
+    value: Value,
+    answer: Answer,
+}
+
+impl Said {
+    fn of(text: String) -> Result<Self, Stop> {
+        let value = parse(&text)?;
+        let answer = serde_json::from_str(&text)
+            .map_err(|error| Stop::failed(format!("the daemon's judgement is not whole: {error}")))?;
+        Ok(Self { text, value, answer })
+    }
+
+    fn lets_merge(&self) -> bool {
+        self.answer.may_merge && !self.answer.isolation_broken
+    }
+
+    /// The same of something else than what was to be merged, which is not let for that.
+    fn of_another(mut self, why: &ForkError) -> Self {
+        self.value["may_merge"] = Value::Bool(false);
+        self.value["reason"] = json!({ "code": why.code(), "text": why.to_string(), "evidence": [] });
+        self.text = self.value.to_string();
+        self
+    }
+}
+
+/// Why nothing was merged.
+enum Unmerged {
+    /// It was let when it began, and is not any more.
+    NotLet,
+    Hindered(ForkError),
+    Unasked(Stop),
+}
+
+impl From<ForkError> for Unmerged {
+    fn from(error: ForkError) -> Self {
+        Self::Hindered(error)
+    }
+}
+
+impl From<Stop> for Unmerged {
+    fn from(stop: Stop) -> Self {
+        Self::Unasked(stop)
+    }
+}
+
 pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
     let mut client = shell.client()?;
     let fork = named(&mut client, &args.fork)?;
-    let said = client.ask("fork.merge", &Merge { fork, deadline_ms: args.deadline_ms })?;
-    let judgement = parse(&said)?;
-    let answer: Answer = serde_json::from_str(&said)
-        .map_err(|error| Stop::failed(format!("the daemon's judgement is not whole: {error}")))?;
-    if !args.apply || !answer.may_merge || answer.isolation_broken {
-        let code = if answer.may_merge { 0 } else { 11 };
-        return answered(code, print(&said, &judgement, shell));
+    let ask = Merge { fork, deadline_ms: args.deadline_ms };
+    let mut said = Said::of(client.ask("fork.merge", &ask)?)?;
+    if !args.apply || !said.lets_merge() {
+        let code = if said.answer.may_merge { 0 } else { 11 };
+        return answered(code, print(&said, shell));
     }
-    let judged = judged(&answer)?;
+    let judged_first = judged(&said.answer)?;
     let git = Git::find().map_err(|error| refused(error.into()))?.with_timeout(PATIENCE);
-    let merged = apply(&git, &judged).map_err(refused)?;
+    let merged = apply(&git, &judged_first, || {
+        said = Said::of(ask_again(&mut client, &ask, shell)?)?;
+        if said.lets_merge() { Ok(judged(&said.answer)?) } else { Err(Unmerged::NotLet) }
+    });
+    let merged = match merged {
+        Ok(merged) => merged,
+        Err(Unmerged::NotLet) => return answered(11, print(&said, shell)),
+        Err(Unmerged::Hindered(error)) if error.code() == STALE => {
+            return answered(11, print(&said.of_another(&error), shell));
+        }
+        Err(Unmerged::Hindered(error)) => return Err(refused(error)),
+        Err(Unmerged::Unasked(stop)) => return Err(stop),
+    };
     let discarded = match (&merged, args.discard_others) {
         (Merged::Conflict(_), _) | (_, false) => Vec::new(),
-        _ => discard_others(&mut client, &judgement, shell)?,
+        _ => discard_others(&mut client, &said.value, shell)?,
     };
     let code = u8::from(matches!(merged, Merged::Conflict(_)));
-    answered(code, print_merged(&merged, &answer, judgement, &discarded, shell))
+    answered(code, print_merged(&merged, &said.answer, said.value, &discarded, shell))
+}
+
+/// On the connection that there is; a daemon that was started anew meanwhile, or that let go of who was silent for as long as
+/// the merge took, is asked on another.
+fn ask_again(client: &mut Client, ask: &Merge, shell: &Shell) -> Result<String, Stop> {
+    match client.ask("fork.merge", ask) {
+        Err(ClientError::Broken { .. }) => {
+            *client = shell.client()?;
+            Ok(client.ask("fork.merge", ask)?)
+        }
+        told => Ok(told?),
+    }
 }
 
 /// What the daemon said, when nothing stands against it.
@@ -108,7 +181,7 @@ fn judged(answer: &Answer) -> Result<Judged, Stop> {
         tree: answer.parent.0.clone(),
         branch: answer.parent_branch.clone(),
         head: answer.parent_head.clone(),
-        born: answer.base.is_some(),
+        base: answer.base.clone(),
         workspace: answer.workspace.0.clone(),
         fork_branch: answer.branch.clone(),
         tip,
@@ -116,10 +189,11 @@ fn judged(answer: &Answer) -> Result<Judged, Stop> {
     })
 }
 
-fn print(said: &str, judgement: &Value, shell: &mut Shell) -> Result<(), Stop> {
+fn print(said: &Said, shell: &mut Shell) -> Result<(), Stop> {
     if shell.json {
-        return shell.out.line(said);
+        return shell.out.line(&said.text);
     }
+    let judgement = &said.value;
     let (word, tone) =
         if judgement["may_merge"] == true { ("may merge", Tone::Good) } else { ("may not merge", Tone::Bad) };
     let why = text(&judgement["reason"], "text");

@@ -183,6 +183,12 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether the watcher is made anew: there is none, or a cookie has not come back for as long as that may take.
+    pub(in crate::daemon) fn is_blind(&self) -> bool {
+        let lost = |flight: &Flight| Instant::now() >= flight.since + self.cookie_max;
+        self.health.blind.is_some() || self.flight.as_ref().is_some_and(lost)
+    }
+
     pub(super) fn rebuild_world(&mut self) {
         if let Some(flight) = self.flight.take() {
             self.queued.extend(flight.waiters);

@@ -2,7 +2,7 @@
 
 use crate::daemon::Daemon;
 use crate::daemon::handle::{Need, Sight};
-use crate::daemon::request::{blind, no_session, told_again};
+use crate::daemon::request::{DEADLINE, blind, no_session, told_again};
 use crate::index::row::{Baseline, Row};
 use crate::protocol::convert;
 use crate::protocol::fork::Fork;
@@ -33,7 +33,7 @@ pub(super) async fn ground(daemon: &Daemon, session: &SessionId) -> Result<Groun
     let name = session.clone();
     let ground = daemon.engine.when(Need::Settled(session.clone()), deadline, move |engine, sight| {
         if sight == Sight::Blind {
-            return Err(blind());
+            return Err(blind(engine, DEADLINE));
         }
         let held = engine.index.session(&name).ok_or_else(|| no_session(&name))?;
         if !engine.index.believes(held)? {

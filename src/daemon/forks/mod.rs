@@ -188,7 +188,13 @@ pub(super) async fn violated(
     kept.await?
 }
 
-fn note(engine: &mut Engine, no: u64, state: Isolated, violation: Violation) -> Result<(), Refusal> {
+/// The same, for whoever has the engine.
+pub(super) fn note(
+    engine: &mut Engine,
+    no: u64,
+    state: Isolated,
+    violation: Violation,
+) -> Result<(), Refusal> {
     let Some(mut fork) = engine.forks()?.into_iter().find(|fork| fork.no == no) else { return Ok(()) };
     let path = violation.path.0.to_string_lossy().into_owned();
     let (kind, known) = (violation.kind.clone(), fork.isolation.clone());

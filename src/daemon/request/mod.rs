@@ -15,9 +15,10 @@ mod status;
 mod subscribe;
 mod touch_ack;
 
-pub(super) use register::tell_own;
+pub(super) use register::{DEADLINE, tell_own};
 pub(super) use sessions::told_again;
 
+use super::engine::Engine;
 use super::subscribers::Wanted;
 use super::{Command, Daemon};
 use crate::index::RegisterError;
@@ -128,8 +129,17 @@ fn no_such_session(session: &SessionId) -> Refusal {
     Refusal::application("no_session_context", why)
 }
 
-pub(super) fn blind() -> Refusal {
-    let why = "the watcher does not answer, so nothing can be said about the world; it is being made anew, ask again";
+/// What happened before the question was not seen within what `limit` allows.
+pub(super) fn blind(engine: &Engine, limit: &str) -> Refusal {
+    let why = if engine.is_blind() {
+        "the watcher does not answer, so nothing can be said about the world; it is being made anew, ask again"
+            .to_owned()
+    } else {
+        format!(
+            "not all that happened before the question was seen within {limit}, so nothing can be said about the world; \
+             make that longer and ask again"
+        )
+    };
     Refusal::application("store_failed", why)
 }
 

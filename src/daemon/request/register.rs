@@ -1,6 +1,6 @@
 //! `context.register` and `context.record`: take in what a client tells, look at it, keep it, and only then answer.
 
-use super::fork::heed_sources;
+use super::fork::{Crossing, crossing};
 use super::{Answer, Daemon, blind, no_session};
 use crate::daemon::clock;
 use crate::daemon::engine::Engine;
@@ -26,6 +26,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
+/// How long a registration waits.
+pub(in crate::daemon) const DEADLINE: &str = "context.register_deadline_ms";
+
 pub(super) async fn register(daemon: &Daemon, context: Context) -> Answer {
     let session = match &context.session {
         Some(name) => convert::session(name)?,
@@ -36,22 +39,22 @@ pub(super) async fn register(daemon: &Daemon, context: Context) -> Answer {
         return Err(Refusal::invalid_params("a context has a root, an absolute path"));
     }
     update.user.get_or_insert_with(login_name);
-    heed_crossing(daemon, &update).await?;
-    tell(daemon, update).await
+    let crossing = crossing_of(daemon, &update).await?;
+    tell(daemon, update, crossing).await
 }
 
 pub(super) async fn record(daemon: &Daemon, context: Context) -> Answer {
     let Some(name) = &context.session else { return Err(Refusal::invalid_params("name the session")) };
     let session = convert::session(name)?;
     let update = convert::update(context, digest::blake3, session)?;
-    heed_crossing(daemon, &update).await?;
-    tell(daemon, update).await
+    let crossing = crossing_of(daemon, &update).await?;
+    tell(daemon, update, crossing).await
 }
 
 /// What a fork's session says that it has seen may lie where a fork has no business.
-async fn heed_crossing(daemon: &Daemon, update: &Update) -> Result<(), Refusal> {
+async fn crossing_of(daemon: &Daemon, update: &Update) -> Result<Crossing, Refusal> {
     if !daemon.forks.any() {
-        return Ok(());
+        return Ok(Crossing::default());
     }
     let told = update.results.iter().chain(&update.invariants).map(|belief| &belief.source);
     let inputs = |source: &Source| match source {
@@ -62,14 +65,14 @@ async fn heed_crossing(daemon: &Daemon, update: &Update) -> Result<(), Refusal> 
         source => source.path().map(Path::to_owned).into_iter().collect::<Vec<_>>(),
     };
     let paths = told.flat_map(inputs).collect();
-    heed_sources(daemon, &update.session, "foreign_source", update.root.as_deref(), paths).await
+    crossing(daemon, &update.session, "foreign_source", update.root.as_deref(), paths).await
 }
 
 /// Takes in what the daemon tells itself, and is done when all of it has been looked at and is on disk; says which rows are
 /// not fresh. What could not be looked at in time is told as an error, for it would say nothing.
 pub(in crate::daemon) async fn tell_own(daemon: &Daemon, update: Update) -> Result<Vec<String>, Refusal> {
     let name = update.session.clone();
-    tell(daemon, update).await?;
+    tell(daemon, update, Crossing::default()).await?;
     let missed = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
         let Some(session) = engine.index.session(&name) else { return Err(no_session(&name)) };
         let rows = engine.index.rows(session)?;
@@ -87,14 +90,16 @@ pub(in crate::daemon) async fn tell_own(daemon: &Daemon, update: Update) -> Resu
     Ok(doubtful)
 }
 
-async fn tell(daemon: &Daemon, update: Update) -> Answer {
+async fn tell(daemon: &Daemon, update: Update, crossing: Crossing) -> Answer {
     let config = daemon.config();
     let deadline = Instant::now() + Duration::from_millis(config.context.register_deadline_ms);
     let name = update.session.clone();
     let rows_max = config.context.results_max;
-    let begun = daemon
-        .engine
-        .when(Need::Barrier, deadline, move |engine, sight| begin(engine, &update, rows_max, sight));
+    let begun = daemon.engine.when(Need::Barrier, deadline, move |engine, sight| {
+        let begun = begin(engine, &update, rows_max, sight)?;
+        crossing.mark(engine)?;
+        Ok::<_, Refusal>(begun)
+    });
     let begun = begun.await??;
     let settled = Need::Settled(name.clone());
     let finished =
@@ -115,7 +120,7 @@ pub(super) struct Begun {
 /// Journal first: what the index has taken can then always be told again.
 fn begin(engine: &mut Engine, update: &Update, rows_max: usize, sight: Sight) -> Result<Begun, Refusal> {
     if sight == Sight::Blind {
-        return Err(blind());
+        return Err(blind(engine, DEADLINE));
     }
     let doubtful = doubtful(engine, &update.session)?;
     engine.index.admits(update, rows_max)?;
@@ -181,7 +186,7 @@ fn finish(
     }
     // Nobody knows what became of the sources since they were looked at. What was told stays, and may be told again.
     if sight == Sight::Blind {
-        return Err(blind());
+        return Err(blind(engine, DEADLINE));
     }
     let lines = settle(engine, name, begun)?;
     engine.index.storage_mut().flush()?;

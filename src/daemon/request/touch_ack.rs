@@ -1,7 +1,7 @@
 //! `touch_ack`: the agent wrote a file itself; what it wrote is what it knows.
 
-use super::fork::heed_sources;
-use super::register::on_disk;
+use super::fork::crossing;
+use super::register::{DEADLINE, on_disk};
 use super::{Answer, Daemon, blind, no_such_session};
 use crate::daemon::clock;
 use crate::daemon::engine::Engine;
@@ -24,11 +24,14 @@ pub(super) async fn touch_ack(daemon: &Daemon, ask: TouchAck) -> Answer {
     let deadline = Instant::now() + Duration::from_millis(daemon.config().context.register_deadline_ms);
     let name = session.clone();
     let path = ask.path.0;
-    if daemon.forks.any() {
-        heed_sources(daemon, &session, "foreign_write", None, vec![path.clone()]).await?;
-    }
+    let crossing = crossing(daemon, &session, "foreign_write", None, vec![path.clone()]).await?;
     let acknowledged = daemon.engine.when(Need::Barrier, deadline, move |engine, sight| {
-        if sight == Sight::Blind { Err(blind()) } else { apply(engine, &name, path, digest) }
+        if sight == Sight::Blind {
+            return Err(blind(engine, DEADLINE));
+        }
+        let synced = apply(engine, &name, path, digest)?;
+        crossing.mark(engine)?;
+        Ok(synced)
     });
     on_disk(acknowledged.await??).await?;
     let name = session.clone();

@@ -4,11 +4,16 @@
 //! starts, for ever, so it is called by the process of whoever asked, last of all, and never by the daemon.
 //!
 //! Landlock allows and cannot forbid, so what lies beside the hidden trees is allowed entry by entry: a folder that holds
-//! one of them cannot be listed, and what is made there later is hidden too. Of what is hidden, the kernel still tells
-//! whether it is there, whose it is and when it changed, and lets its owner change its mode and times, for Landlock has no
-//! rule for that. A socket of another program, such as that of a container engine, does for the command what that
-//! program may do. Root can ask the kernel itself, which nothing here prevents. What was bound or mounted elsewhere is
-//! found when the command starts (see `mounts`), a file with two names too (see `links`).
+//! one of them cannot be listed, and what is made there later is hidden too. What was bound or mounted elsewhere is found
+//! when the command starts (see `mounts`), a file with two names too (see `links`).
+//!
+//! Not prevented, for Landlock has no rule for it:
+//! - Of what is hidden, the kernel still tells whether it is there, whose it is and when it changed (`stat`), and the names
+//!   of what changes in a folder (inotify); and it lets its owner change its mode and times (`chmod`, `utimes`).
+//! - A unix socket of another program, such as that of a container engine, does for the command what that program may do.
+//!   The daemon's own is one: a command may ask the daemon for anything that its user may, such as to allow a write in
+//!   another fork, or to end one.
+//! - Root can ask the kernel itself, and is bound by nothing that it does not want to be bound by.
 
 mod links;
 mod mounts;

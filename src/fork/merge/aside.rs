@@ -117,9 +117,8 @@ impl<'a> Aside<'a> {
         self.parent.names("list what is new", self.command(asked))
     }
 
-    /// Gives the parent's repository every object that it needs for a commit. Whole or not at all: git sees a pack when its
-    /// index is there, which comes last.
-    pub(super) fn hand_over(&self, from: Option<&str>, to: &str) -> Result<(), ForkError> {
+    /// Packs every object that the parent's repository needs for a commit, and names the pack.
+    pub(super) fn pack(&self, from: Option<&str>, to: &str) -> Result<String, ForkError> {
         let known = from.map(|from| format!("^{from}\n")).unwrap_or_default();
         let wanted = format!("{to}\n{known}");
         let packs = self.folder.join("pack");
@@ -129,6 +128,12 @@ impl<'a> Aside<'a> {
         let mut checked = self.command(["verify-pack"]);
         checked.arg(packs.join(format!("pack-{pack}.idx")));
         self.parent.git.run("check the fork's objects", &mut checked)?;
+        Ok(pack)
+    }
+
+    /// Gives a pack to the parent's repository. Whole or not at all: git sees one when its index is there, which comes last.
+    pub(super) fn hand_over(&self, pack: &str) -> Result<(), ForkError> {
+        let packs = self.folder.join("pack");
         let home = self.folder.with_file_name("pack");
         for end in ["rev", "pack", "idx"] {
             let name = format!("pack-{pack}.{end}");

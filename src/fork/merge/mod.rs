@@ -2,7 +2,8 @@
 //!
 //! Promise: the parent's tree, index, refs and objects are as before, or merged; there is nothing between. All that can be
 //! refused is refused before anything is written: the merge is computed in objects set aside (see `aside`), the tree is
-//! looked at, and only then everything lands in one process that outlives us (see `land`). No hook, filter, merge driver
+//! looked at, the judgement is asked for again, for all of that takes time, and only then everything lands in one process
+//! that outlives us (see `land`). No hook, filter, merge driver
 //! or other program that a repository names is run, and nothing of the fork's configuration is read.
 //!
 //! One window stays open: if the machine stops, or git itself is killed, while it writes the tree, the parent is left half
@@ -25,7 +26,7 @@ use std::path::{Path, PathBuf};
 pub const OLDEST: (u32, u32) = (2, 38);
 
 /// What the daemon just judged.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judged {
     /// The tree that the fork came from.
     pub tree: PathBuf,
@@ -33,8 +34,8 @@ pub struct Judged {
     pub branch: Option<String>,
     /// The commit that HEAD was there when it was judged; none before the first.
     pub head: Option<String>,
-    /// Whether there was a commit when the fork began.
-    pub born: bool,
+    /// The commit that the fork began at; none where there was none.
+    pub base: Option<String>,
     /// The fork's tree.
     pub workspace: PathBuf,
     /// The fork's branch.
@@ -58,22 +59,16 @@ pub enum Merged {
     Conflict(Vec<PathBuf>),
 }
 
-/// Merges what was judged, or says why not.
-pub fn apply(git: &Git, of: &Judged) -> Result<Merged, ForkError> {
-    let found = git.version()?;
-    if found < OLDEST {
-        let why = format!(
-            "git {}.{} is too old to merge without touching a tree: {}.{} or newer does; install that, or fetch {} from {} \
-             and merge it yourself",
-            found.0,
-            found.1,
-            OLDEST.0,
-            OLDEST.1,
-            of.fork_branch,
-            of.workspace.display()
-        );
-        return Err(ForkError::refused("fork_unavailable", why));
-    }
+/// Of a merge that was let when it began and is not when it would land.
+pub const STALE: &str = "merge_stale";
+
+/// Merges what was judged, or says why not. `confirm` judges again when all is ready, and nothing lands but what it judges.
+pub fn apply<E: From<ForkError>>(
+    git: &Git,
+    of: &Judged,
+    confirm: impl FnOnce() -> Result<Judged, E>,
+) -> Result<Merged, E> {
+    refuse_old(git, of)?;
     let parent = Parent::open(git, &of.tree)?;
     aside::clear(&parent);
     mend::mend(&parent)?;
@@ -87,7 +82,41 @@ pub fn apply(git: &Git, of: &Judged) -> Result<Merged, ForkError> {
         Joined::To(to) => to,
         Joined::Ended(merged) => return Ok(merged),
     };
-    let (to, merged) = match to {
+    let ready = ready(&parent, &aside, of, to)?;
+    // What was edited while the merge was computed is told by nobody else: git looks at the files that it writes alone.
+    refuse_other(of, &confirm()?)?;
+    aside.hand_over(&ready.pack)?;
+    land::land(&parent, &place, of, &ready.to)?;
+    Ok(ready.merged)
+}
+
+fn refuse_old(git: &Git, of: &Judged) -> Result<(), ForkError> {
+    let found = git.version()?;
+    if found >= OLDEST {
+        return Ok(());
+    }
+    let why = format!(
+        "git {}.{} is too old to merge without touching a tree: {}.{} or newer does; install that, or fetch {} from {} \
+         and merge it yourself",
+        found.0,
+        found.1,
+        OLDEST.0,
+        OLDEST.1,
+        of.fork_branch,
+        of.workspace.display()
+    );
+    Err(ForkError::refused("fork_unavailable", why))
+}
+
+/// All that a merge needs, and nothing of it where anybody sees it.
+struct Ready {
+    to: String,
+    pack: String,
+    merged: Merged,
+}
+
+fn ready(parent: &Parent, aside: &Aside, of: &Judged, goal: Goal) -> Result<Ready, ForkError> {
+    let (to, merged) = match goal {
         Goal::Forward => (of.tip.clone(), Merged::Forward(of.tip.clone())),
         Goal::Tree(tree) => {
             let commit = aside.commit(&tree, of)?;
@@ -96,9 +125,8 @@ pub fn apply(git: &Git, of: &Judged) -> Result<Merged, ForkError> {
     };
     let from = of.head.as_deref();
     parent.refuse_overwriting(&aside.added(from, &to)?, &aside.gone(from, &to)?)?;
-    aside.hand_over(of.head.as_deref(), &to)?;
-    land::land(&parent, &place, of, &to)?;
-    Ok(merged)
+    let pack = aside.pack(from, &to)?;
+    Ok(Ready { to, pack, merged })
 }
 
 enum Joined {
@@ -123,6 +151,21 @@ fn joined(aside: &Aside, of: &Judged) -> Result<Joined, ForkError> {
         Ok(tree) => Joined::To(Goal::Tree(tree)),
         Err(conflicts) => Joined::Ended(Merged::Conflict(conflicts)),
     })
+}
+
+/// What was judged again is what was merged, or it is not merged.
+fn refuse_other(of: &Judged, again: &Judged) -> Result<(), ForkError> {
+    let what = if again.tip != of.tip || again.fork_branch != of.fork_branch {
+        format!("the fork's branch {}", of.fork_branch)
+    } else if again.base != of.base || again.workspace != of.workspace {
+        format!("{}, which was made again,", of.fork_branch)
+    } else if again.head != of.head || again.branch != of.branch || again.tree != of.tree {
+        shown(&of.tree).to_string()
+    } else {
+        return Ok(());
+    };
+    let why = format!("{what} moved while it was merged, so nothing was done; run it again");
+    Err(ForkError::refused(STALE, why))
 }
 
 /// What was committed since is not what was judged.

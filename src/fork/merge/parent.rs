@@ -213,7 +213,7 @@ impl Place {
             );
             return refuse("parent_moved", why);
         }
-        if self.commit.is_none() && of.born {
+        if self.commit.is_none() && of.base.is_some() {
             let why = format!(
                 "{} is gone from {}; make it again (`git reflog` shows where it was)",
                 self.name,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -17,26 +17,56 @@ use std::sync::{Arc, Mutex};
 pub(super) type Heard = Arc<Mutex<Vec<(String, Value)>>>;
 
 /// Answers at this socket for as long as the test runs.
-pub(super) fn serve(socket: &Path, answer: impl Fn(&str, &Value) -> Value + Send + 'static) -> Heard {
+pub(super) fn serve(socket: &Path, answer: impl Fn(&str, &Value) -> Value + Send + Sync + 'static) -> Heard {
+    serve_each(socket, usize::MAX, answer)
+}
+
+/// The same with so many answers a connection, after which it is closed. Connections do not wait for each other, as they do
+/// not at a daemon.
+pub(super) fn serve_each(
+    socket: &Path,
+    answers: usize,
+    answer: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,
+) -> Heard {
     fs::create_dir_all(socket.parent().unwrap()).unwrap();
     let listener = UnixListener::bind(socket).unwrap();
-    let heard = Heard::default();
+    let (heard, answer) = (Heard::default(), Arc::new(answer));
     let told = heard.clone();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let stream = stream.unwrap();
-            let mut writer = stream.try_clone().unwrap();
-            for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                let asked: Value = serde_json::from_str(&line).unwrap();
-                let method = asked["method"].as_str().unwrap();
-                told.lock().unwrap().push((method.to_owned(), asked["params"].clone()));
-                let result = answer(method, &asked["params"]);
-                let _ =
-                    writeln!(writer, "{}", json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result }));
-            }
+            let (stream, told, answer) = (stream.unwrap(), told.clone(), Arc::clone(&answer));
+            std::thread::spawn(move || converse(stream, answers, &told, answer.as_ref()));
         }
     });
     heard
+}
+
+fn converse(stream: UnixStream, answers: usize, told: &Heard, answer: &impl Fn(&str, &Value) -> Value) {
+    let mut writer = stream.try_clone().unwrap();
+    for line in BufReader::new(stream).lines().map_while(Result::ok).take(answers) {
+        let asked: Value = serde_json::from_str(&line).unwrap();
+        let method = asked["method"].as_str().unwrap();
+        told.lock().unwrap().push((method.to_owned(), asked["params"].clone()));
+        let result = answer(method, &asked["params"]);
+        let _ = writeln!(writer, "{}", json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result }));
+    }
+}
+
+/// Kind, mode and bytes of every file.
+pub(super) type Everything = BTreeMap<PathBuf, (u32, Vec<u8>)>;
+
+pub(super) fn everything(trees: &[&Path]) -> Everything {
+    let mut seen = BTreeMap::new();
+    let mut folders: Vec<PathBuf> = trees.iter().map(|tree| tree.to_path_buf()).collect();
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let found = fs::symlink_metadata(&path).unwrap();
+            let bytes = if found.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
+            folders.extend(found.is_dir().then(|| path.clone()));
+            seen.insert(path, (found.mode(), bytes));
+        }
+    }
+    seen
 }
 
 /// A parent on `main` with one commit, and a fork of it with one more.
@@ -169,18 +199,8 @@ impl Scene {
     }
 
     /// Every file of the parent and of the fork, repositories and all: kind, mode and bytes.
-    pub(super) fn everything(&self) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
-        let mut seen = BTreeMap::new();
-        let mut folders = vec![self.parent.clone(), self.workspace.clone()];
-        while let Some(folder) = folders.pop() {
-            for path in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
-                let found = fs::symlink_metadata(&path).unwrap();
-                let bytes = if found.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
-                folders.extend(found.is_dir().then(|| path.clone()));
-                seen.insert(path, (found.mode(), bytes));
-            }
-        }
-        seen
+    pub(super) fn everything(&self) -> Everything {
+        everything(&[&self.parent, &self.workspace])
     }
 
     /// The parent has nothing uncommitted, no lock, and nothing that was set aside.

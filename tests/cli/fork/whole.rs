@@ -10,13 +10,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-struct Scene {
-    daemon: Serving,
-    place: Place,
+pub(super) struct Scene {
+    pub(super) daemon: Serving,
+    pub(super) place: Place,
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let place = Place::new();
         place.write("src/token.rs", "ttl\n");
         place.write("src/clock.rs", "skew\n");
@@ -39,23 +39,23 @@ impl Scene {
         scene
     }
 
-    fn run(&self, args: &[&str]) -> Run {
+    pub(super) fn run(&self, args: &[&str]) -> Run {
         let mut command = program(&self.place);
         command.env("PATH", std::env::var_os("PATH").unwrap()).env("STALED_SOCKET", &self.daemon.socket);
         command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
         run_of(command.output().unwrap())
     }
 
-    fn json(&self, args: &[&str]) -> Value {
+    pub(super) fn json(&self, args: &[&str]) -> Value {
         self.run(&[args, &["--json"]].concat()).ends(0).json()
     }
 
-    fn exec(&self, fork: &str, script: &str) -> Run {
+    pub(super) fn exec(&self, fork: &str, script: &str) -> Run {
         self.run(&["fork", "exec", fork, "--", "sh", "-c", script])
     }
 }
 
-fn at(value: &Value) -> &Path {
+pub(super) fn at(value: &Value) -> &Path {
     Path::new(value.as_str().unwrap())
 }
 
@@ -148,4 +148,31 @@ fn a_fork_that_names_more_objects_is_let_read_no_more() {
     scene.exec("cache-it", &named).ends(0);
     let read = scene.exec("cache-it", &format!("cat {parent}/.env"));
     assert!(read.code != 0 && read.out.is_empty(), "{read:?}");
+}
+
+/// What is kept finds no place, so ends that were begun are not finished: nothing is known against one, and yet it is not intact.
+#[test]
+fn a_fork_whose_end_was_begun_is_listed_as_such() {
+    let scene = Scene::new();
+    scene.run(&["fork", "create", "s"]).ends(0);
+    let made = ["cache-it", "check-twice"].map(|fork| scene.json(&["fork", "status", fork]));
+    let [asked, unasked] = made.each_ref().map(|fork| at(&fork["workspace"]));
+    let kept = asked.ancestors().nth(3).unwrap().join(".kept");
+    fs::write(&kept, "in the way").unwrap();
+    let list = || scene.run(&["fork", "list"]).ends(0).out;
+    let is =
+        |word: &str, fork: &str| list().lines().any(|line| line.starts_with(fork) && line.contains(word));
+    scene.run(&["fork", "access", "cache-it", "mine", "--mode", "write"]).ends(0);
+    fs::write(asked.join("mine"), "x").unwrap();
+    fs::write(unasked.join("mine"), "x").unwrap();
+    assert!(is("  intact  ", "s/cache-it") && is("  broken  ", "s/check-twice"), "{}", list());
+    for fork in ["cache-it", "check-twice"] {
+        scene.run(&["fork", "discard", fork, "--force"]).ends(2);
+    }
+    assert!(is("  ending  ", "s/cache-it") && is("  ending, broken  ", "s/check-twice"), "{}", list());
+    fs::remove_file(&kept).unwrap();
+    for fork in ["cache-it", "check-twice"] {
+        scene.run(&["fork", "discard", fork]).ends(0);
+    }
+    assert_eq!(list(), "");
 }

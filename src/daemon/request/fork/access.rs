@@ -3,7 +3,8 @@
 use super::super::{Answer, Daemon};
 use super::is_ready;
 use crate::daemon::blocking::blocking;
-use crate::daemon::forks::{self, isolation, violated, violation};
+use crate::daemon::engine::Engine;
+use crate::daemon::forks::{self, isolation, note, violation};
 use crate::fork::access::{Apart, Place, Verdict, judge};
 use crate::protocol::answer::to_json;
 use crate::protocol::fork::Fork;
@@ -64,17 +65,34 @@ async fn judged(daemon: &Daemon, fork: &Fork, path: PathBuf, mode: AccessMode) -
     judged.map_err(|undone| Refusal::application("fork_failed", undone))
 }
 
+/// Where a fork's session says that it was, and has no business.
+#[derive(Debug, Default)]
+pub(in crate::daemon::request) struct Crossing {
+    no: u64,
+    kind: &'static str,
+    paths: Vec<PathBuf>,
+}
+
+impl Crossing {
+    /// Marks the fork. Done by whoever takes the session's word, when it is taken: what is refused was never said.
+    pub(in crate::daemon::request) fn mark(self, engine: &mut Engine) -> Result<(), Refusal> {
+        let Self { no, kind, paths } = self;
+        let mut seen = paths.into_iter().map(|path| violation(kind, path, None));
+        seen.try_for_each(|seen| note(engine, no, Isolated::Broken, seen))
+    }
+}
+
 /// A session that says it rests on something of another fork, or of the parent, or that it wrote there, has crossed over:
 /// its own word is all the proof that is needed.
-pub(in crate::daemon::request) async fn heed_sources(
+pub(in crate::daemon::request) async fn crossing(
     daemon: &Daemon,
     name: &SessionId,
     kind: &'static str,
     root: Option<&Path>,
     paths: Vec<PathBuf>,
-) -> Result<(), Refusal> {
-    if paths.is_empty() {
-        return Ok(());
+) -> Result<Crossing, Refusal> {
+    if paths.is_empty() || !daemon.forks.any() {
+        return Ok(Crossing::default());
     }
     let id = name.as_str().to_owned();
     let known = daemon.engine.when(
@@ -82,15 +100,17 @@ pub(in crate::daemon::request) async fn heed_sources(
         std::time::Instant::now(),
         move |engine, _| engine.index.fork(&id),
     );
-    let Some(bytes) = known.await?? else { return Ok(()) };
-    let Some(fork) = Fork::from_bytes(&bytes).ok().filter(is_ready) else { return Ok(()) };
+    let Some(bytes) = known.await?? else { return Ok(Crossing::default()) };
+    let fork = Fork::from_bytes(&bytes).ok().filter(is_ready);
+    let Some(fork) = fork else { return Ok(Crossing::default()) };
     let root = root.unwrap_or(&fork.root.0).to_owned();
+    let mut crossed = Vec::new();
     for path in paths {
         let path = absolute(&root, &path);
         let verdict = judged(daemon, &fork, path.clone(), AccessMode::Read).await?;
         if !verdict.allow {
-            violated(&daemon.engine, fork.no, Isolated::Broken, violation(kind, path, None)).await?;
+            crossed.push(path);
         }
     }
-    Ok(())
+    Ok(Crossing { no: fork.no, kind, paths: crossed })
 }

@@ -79,7 +79,7 @@ async fn seen(
     let (no, findings) = (fork.no, daemon.forks.findings.clone());
     let seen = daemon.engine.when(need, deadline, move |engine, sight| {
         if sight == Sight::Blind {
-            return Err(blind());
+            return Err(blind(engine, "deadline_ms"));
         }
         let listed = Listed::AllUpTo(ROWS_MAX);
         let mut view = engine.view(&own, listed, sight)?.ok_or_else(|| no_session(&own))?;

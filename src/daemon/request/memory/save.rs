@@ -1,6 +1,6 @@
 //! `mem_save`, `mem_session_summary` and `mem_forget`.
 
-use super::super::register::{Begun, doubtful, on_disk, settle};
+use super::super::register::{Begun, DEADLINE, doubtful, on_disk, settle};
 use super::super::{Answer, Daemon, blind};
 use super::{Durable, bounds, durable};
 use crate::daemon::engine::Engine;
@@ -51,7 +51,7 @@ async fn save_with_sources(daemon: &Daemon, user: String, save: step::Save, sour
     let rows_max = daemon.config().context.results_max;
     let begun = daemon.engine.when(Need::Barrier, deadline, move |engine, sight| {
         if sight == Sight::Blind {
-            return Err(blind());
+            return Err(blind(engine, DEADLINE));
         }
         keep(engine, &user, save, Some(sources), rows_max)
     });
