@@ -3,6 +3,7 @@
 //!
 //! Promise: what cannot be compared counts as the fork's work.
 
+use super::look::Look;
 use super::{ForkError, Hands};
 use crate::world::digest::{blake3, stream};
 use std::collections::HashSet;
@@ -49,15 +50,15 @@ impl Hands {
     /// Notes what is not committed in a fork that has just been made.
     pub(super) fn note_carried(&self, workspace: &Path) -> Result<(), ForkError> {
         let list = list_of(workspace);
-        let marks = self.uncommitted(&workspace.join(".git"), workspace)?;
+        let marks = self.uncommitted(&self.look(workspace)?)?;
         let marks: io::Result<Vec<String>> = marks.iter().map(|one| one.mark(workspace)).collect();
         let marks = marks.map_err(ForkError::io("read what was carried over to", workspace))?;
         fs::write(&list, marks.join("\n")).map_err(ForkError::io("write", &list))
     }
 
     /// What is not committed and was not carried over as it is.
-    pub(super) fn own_work(&self, workspace: &Path) -> Result<Vec<PathBuf>, ForkError> {
-        let found = self.uncommitted(&workspace.join(".git"), workspace)?;
+    pub(super) fn own_work(&self, workspace: &Path, look: &Look) -> Result<Vec<PathBuf>, ForkError> {
+        let found = self.uncommitted(look)?;
         // Without the list all of it counts.
         let carried = fs::read_to_string(list_of(workspace)).unwrap_or_default();
         let carried: HashSet<&str> = carried.lines().collect();

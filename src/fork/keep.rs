@@ -3,20 +3,25 @@
 //! Promise: what was committed, staged, stashed, changed or added is in the folder that is kept before anything goes, and it
 //! can be done again after it was killed at any point.
 
+use super::look::kept_of;
 use super::own::refuse_leading_out;
+use super::refs::Refs;
+use super::repository::{optional, write};
 use super::work::is_nested;
 use super::{ForkError, Hands};
-use crate::protocol::fork::record::Mode;
+use crate::protocol::fork::record;
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat, renameat};
 use std::collections::HashSet;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Names the commit of what was not committed.
 pub const UNCOMMITTED: &str = "refs/staled/uncommitted";
-/// An index of our own, so that the fork's says what was staged.
-const INDEX: &str = "staled.index";
+/// The configuration that the fork had in the end.
+const THEIRS: &str = "staled.config";
 /// Repositories that stood in the tree, and files that git does not take up.
 const NESTED: &str = "staled.nested";
 /// What was in the scratchpad.
@@ -33,17 +38,17 @@ pub struct KeptWork {
 
 impl Hands {
     /// Moves what must not be lost of a fork to a folder that is new: its repository, or all of its tree where there is none.
-    pub fn keep(&self, workspace: &Path, mode: Mode, to: &Path) -> Result<KeptWork, ForkError> {
+    pub fn keep(&self, workspace: &Path, mode: record::Mode, to: &Path) -> Result<KeptWork, ForkError> {
         let folder = to.parent().unwrap_or(to);
         fs::create_dir_all(folder).map_err(ForkError::io("make the folder", folder))?;
         let gitdir = workspace.join(".git");
         let has_repository = gitdir.symlink_metadata().is_ok_and(|found| found.is_dir());
-        if mode == Mode::Git && has_repository && refuse_leading_out(&gitdir).is_ok() {
+        if mode == record::Mode::Git && has_repository && refuse_leading_out(&gitdir).is_ok() {
             self.make_independent_or_not(workspace)?;
             match self.commit_rest(workspace) {
                 Ok(()) => {
                     move_to(&gitdir, to)?;
-                    return self.finish(workspace, to);
+                    return finish(workspace, to);
                 }
                 // What git cannot take up is kept as it stands.
                 Err(ForkError::Git(_) | ForkError::Refused { .. }) => {}
@@ -51,8 +56,8 @@ impl Hands {
             }
         }
         let is_repository = |of: &Path| of.join("HEAD").is_file() && of.join("objects").is_dir();
-        if mode == Mode::Git && is_repository(to) {
-            return self.finish(workspace, to);
+        if mode == record::Mode::Git && is_repository(to) {
+            return finish(workspace, to);
         }
         if workspace.symlink_metadata().is_ok() {
             // There never was a repository, it is none any more, or one that leads elsewhere: the tree is kept as it is.
@@ -61,8 +66,7 @@ impl Hands {
             fs::create_dir_all(to).map_err(ForkError::io("make the folder", to))?;
         }
         keep_notes(workspace, to)?;
-        let asked = mode == Mode::Git && refuse_leading_out(&to.join(".git")).is_ok();
-        let commit = if asked { self.commit_of(to, "HEAD").ok().flatten() } else { None };
+        let commit = if mode == record::Mode::Git { named_in(&to.join(".git")).tip } else { None };
         Ok(KeptWork { commit, uncommitted: None })
     }
 
@@ -76,27 +80,23 @@ impl Hands {
 
     fn commit_rest(&self, workspace: &Path) -> Result<(), ForkError> {
         let (git, gitdir) = (self.git()?, workspace.join(".git"));
-        let index = gitdir.join(INDEX);
-        // What an earlier try left when it was killed.
-        let locks = ["index.lock", "staled.index.lock", "refs/staled/uncommitted.lock"];
-        for left in locks.iter().map(|name| gitdir.join(name)).chain([index.clone()]) {
-            drop(fs::remove_file(left));
+        // What an earlier try left, or whoever was killed.
+        for left in ["index.lock", "refs/staled/uncommitted.lock"] {
+            drop(fs::remove_file(gitdir.join(left)));
         }
-        let (nested, dirty): (Vec<PathBuf>, Vec<PathBuf>) =
-            self.dirty(workspace)?.into_iter().partition(|path| is_nested(path));
+        let look = self.look(workspace)?;
+        let dirty = self.uncommitted(&look)?.into_iter().map(|one| one.path);
+        let (nested, dirty): (Vec<PathBuf>, Vec<PathBuf>) = dirty.partition(|path| is_nested(path));
         nested.iter().try_for_each(|path| set_apart(workspace, path))?;
         if dirty.is_empty() {
             return Ok(());
         }
-        match copy_index(&gitdir.join("index"), &index) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(ForkError::io("copy", &gitdir.join("index"))(error));
-            }
-            _ => {}
+        if look.refs.is_in_the_way(UNCOMMITTED) {
+            let why = format!("{UNCOMMITTED} cannot be named beside what the fork named");
+            return Err(ForkError::refused("fork_failed", why));
         }
         let of = || -> Result<_, ForkError> {
-            let mut command = git.of_untrusted(&gitdir, workspace)?;
-            command.env("GIT_INDEX_FILE", &index);
+            let mut command = look.command_ignoring()?;
             let who = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"];
             command.envs(
                 who.map(|name| (name, if name.ends_with("NAME") { "staled" } else { "staled@localhost" })),
@@ -133,43 +133,71 @@ impl Hands {
         let tree = git.run("write what is not committed", of()?.arg("write-tree"))?;
         let mut commit = of()?;
         commit.args(["commit-tree", "-m", "What was not committed when the fork was discarded"]);
-        if let Some(head) = self.commit_of(workspace, "HEAD")? {
-            commit.args(["-p", &head]);
+        if let Some(head) = &look.refs.tip {
+            commit.args(["-p", head]);
         }
         commit.arg(String::from_utf8_lossy(&tree).trim());
         let commit = git.run("commit what is not committed", &mut commit)?;
         let id = String::from_utf8_lossy(&commit).trim().to_owned();
-        git.run("name what is not committed", of()?.args(["update-ref", UNCOMMITTED, &id]))?;
-        Ok(())
+        name(&gitdir, &id)
     }
+}
 
-    /// What was a fork's repository becomes one without a tree.
-    fn finish(&self, workspace: &Path, to: &Path) -> Result<KeptWork, ForkError> {
-        keep_notes(workspace, to)?;
-        if refuse_leading_out(to).is_err() {
-            return Ok(KeptWork::default());
-        }
-        let git = self.git()?;
-        for left in [INDEX, "staled.index.lock", "config.lock"] {
-            drop(fs::remove_file(to.join(left)));
-        }
-        for (what, args) in [
-            ("forget the tree of what is kept", ["--unset-all", "core.worktree", "."]),
-            ("say that what is kept has no tree", ["--replace-all", "core.bare", "true"]),
-        ] {
-            let mut command = git.of(to, None);
-            // One that cannot be changed is as good to fetch from.
-            drop(git.run(what, command.args(["config", "--file"]).arg(to.join("config")).args(args)));
-        }
-        let named = |name| -> Result<Option<String>, ForkError> {
-            let mut command = git.of(to, None);
-            if !git.asks("read a ref", command.args(["rev-parse", "-q", "--verify", name]))? {
-                return Ok(None);
-            }
-            Ok(Some(String::from_utf8_lossy(&git.run("read a ref", &mut command)?).trim().to_owned()))
-        };
-        Ok(KeptWork { commit: named("HEAD")?, uncommitted: named(UNCOMMITTED)? })
+/// What was a fork's repository becomes one without a tree.
+fn finish(workspace: &Path, to: &Path) -> Result<KeptWork, ForkError> {
+    keep_notes(workspace, to)?;
+    if refuse_leading_out(to).is_err() {
+        return Ok(KeptWork::default());
     }
+    for left in ["staled.index", "staled.index.lock", "config.lock"] {
+        drop(fs::remove_file(to.join(left)));
+    }
+    configure(workspace, to)?;
+    let Refs { tip, ids } = named_in(to);
+    Ok(KeptWork { commit: tip, uncommitted: ids.get(UNCOMMITTED.as_bytes()).cloned() })
+}
+
+/// What is named in a repository that is kept, as far as it can be told.
+fn named_in(gitdir: &Path) -> Refs {
+    if refuse_leading_out(gitdir).is_err() {
+        return Refs::default();
+    }
+    Refs::read(gitdir).unwrap_or_default()
+}
+
+/// Gives what is kept a configuration that we wrote, without a tree. Another one stays beside it.
+fn configure(workspace: &Path, to: &Path) -> Result<(), ForkError> {
+    let Some(text) = optional(&kept_of(workspace).join("config"))? else { return Ok(()) };
+    let text = String::from_utf8_lossy(&text).replacen("bare = false", "bare = true", 1);
+    let (config, theirs, new) = (to.join("config"), to.join(THEIRS), to.join("staled.config.new"));
+    if config.symlink_metadata().is_ok() && theirs.symlink_metadata().is_err() {
+        fs::rename(&config, &theirs).map_err(ForkError::io("rename", &config))?;
+    }
+    write(&new, text.as_bytes())?;
+    fs::rename(&new, &config).map_err(ForkError::io("rename", &new))
+}
+
+/// Names a commit in a fork's repository, step by step through folders that are none but its own.
+fn name(gitdir: &Path, id: &str) -> Result<(), ForkError> {
+    let named = || -> rustix::io::Result<()> {
+        let folder = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut at = openat(CWD, gitdir, folder, Mode::empty())?;
+        let (parts, last) = UNCOMMITTED.rsplit_once('/').expect("because it is a name below others");
+        for part in parts.split('/') {
+            match mkdirat(&at, part, Mode::RWXU) {
+                Err(error) if error != rustix::io::Errno::EXIST => return Err(error),
+                _ => at = openat(&at, part, folder, Mode::empty())?,
+            }
+        }
+        // By this name it is none of git's refs yet.
+        let new = format!("{last}.lock");
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&at, &new, flags, Mode::from_raw_mode(0o644))?;
+        io::Write::write_all(&mut fs::File::from(file), format!("{id}\n").as_bytes())
+            .map_err(|error| rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO))?;
+        renameat(&at, &new, &at, last)
+    };
+    named().map_err(|error| ForkError::io("name what is not committed in", gitdir)(error.into()))
 }
 
 /// The scratchpad goes along if there is anything in it: notes, or a work tree that was put there.
@@ -177,13 +205,6 @@ fn keep_notes(workspace: &Path, to: &Path) -> Result<(), ForkError> {
     let notes = workspace.with_file_name("scratchpad");
     let any = fs::read_dir(&notes).is_ok_and(|mut entries| entries.next().is_some());
     if any { move_to(&notes, &to.join(NOTES)) } else { Ok(()) }
-}
-
-/// With its times, by which git tells what may have changed unseen.
-fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
-    let changed = fs::metadata(from)?.modified()?;
-    fs::copy(from, to)?;
-    fs::File::options().write(true).open(to)?.set_modified(changed)
 }
 
 /// Moves what git does not take up beside the repository.

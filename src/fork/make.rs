@@ -107,7 +107,9 @@ impl Hands {
         let (git, gitdir) = (self.git()?, workspace.join(".git"));
         let told = staged::told(index, copied, repository.name_len());
         write(&gitdir.join("index"), told.as_ref().map_or(&index.bytes, |(bytes, _)| bytes))?;
-        let mut command = git.of(&gitdir, Some(workspace));
+        let look = self.look(workspace)?;
+        let mut command = look.command();
+        command.env("GIT_INDEX_FILE", gitdir.join("index"));
         command.args(["update-index", "-q", "--refresh"]);
         // 1 says that something differs, as it does in the parent.
         git.asks("look at the files of the fork", &mut command)?;
@@ -122,7 +124,12 @@ impl Hands {
         left_out: &mut Vec<LeftOut>,
     ) -> Result<Vec<PathBuf>, ForkError> {
         let (git, gitdir) = (self.git()?, workspace.join(".git"));
-        let of = || git.of(&gitdir, Some(workspace));
+        let look = self.look(workspace)?;
+        let of = || {
+            let mut command = look.command();
+            command.env("GIT_INDEX_FILE", gitdir.join("index"));
+            command
+        };
         git.run("check out the commit", of().args(["read-tree", "--reset", "-u", from]))?;
         let listed = git.run("list the files of the commit", of().args(["ls-files", "-z", "-s"]))?;
         let mut symlinks = Vec::new();

@@ -20,6 +20,8 @@ mod bytes;
 mod staged;
 mod objects;
 mod own;
+mod refs;
+mod look;
 pub mod work;
 pub mod keep;
 mod remove;

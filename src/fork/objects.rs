@@ -15,6 +15,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How deep git itself looks.
@@ -129,10 +130,15 @@ impl Hands {
 
     /// Whether a repository has every object that it names.
     fn is_whole(&self, workspace: &Path) -> Result<(), ForkError> {
-        let (git, gitdir) = (self.git()?, workspace.join(".git"));
-        let mut command = git.of(&gitdir, Some(workspace));
-        command.args(["rev-list", "--objects", "--quiet", "--all", "--indexed-objects"]);
-        git.run("find every object of the fork in its own repository", &mut command)?;
+        let (git, look) = (self.git()?, self.look(workspace)?);
+        let find = |command: &mut Command| {
+            command.args(["rev-list", "--objects", "--quiet", "--all", "--indexed-objects"]);
+            git.run("find every object of the fork in its own repository", command)
+        };
+        find(&mut look.command())?;
+        for index in look.linked_indexes(&workspace.join(".git"))? {
+            find(look.command().env("GIT_INDEX_FILE", index))?;
+        }
         Ok(())
     }
 }

@@ -49,6 +49,7 @@ impl Hands {
     /// ignore it, as a copy otherwise, or as asked.
     pub fn parent(&self, root: &Path, mode: Option<Mode>, from: Option<&str>) -> Result<Parent, ForkError> {
         let root = std::fs::canonicalize(root).map_err(ForkError::io("find", root))?;
+        self.refuse_fork(&root)?;
         let below_repository = root.ancestors().any(|folder| folder.join(".git").symlink_metadata().is_ok());
         let parent = match mode {
             Some(Mode::Copy) => copied(&root, below_repository),
@@ -99,15 +100,25 @@ impl Hands {
         Ok(Parent { from, ..parent })
     }
 
-    /// Forks that would be copied into themselves, or out of a fork.
-    fn refuse_nested(&self, parent: &Parent) -> Result<(), ForkError> {
-        let forks = std::fs::canonicalize(&self.forks).unwrap_or_else(|_| self.forks.clone());
-        let (tree, forks_shown) = (parent.tree.display(), forks.display());
-        if parent.tree.starts_with(&forks) {
-            let why =
-                format!("{tree} is in the folder of the forks, {forks_shown}: a fork is not forked again");
-            return Err(ForkError::refused("fork_nested", why));
+    fn forks(&self) -> PathBuf {
+        std::fs::canonicalize(&self.forks).unwrap_or_else(|_| self.forks.clone())
+    }
+
+    /// Forks that would be copied out of a fork. Git is not even asked there, for it would read what the fork's agent wrote.
+    fn refuse_fork(&self, root: &Path) -> Result<(), ForkError> {
+        let forks = self.forks();
+        if !root.starts_with(&forks) {
+            return Ok(());
         }
+        let (root, forks) = (root.display(), forks.display());
+        let why = format!("{root} is in the folder of the forks, {forks}: a fork is not forked again");
+        Err(ForkError::refused("fork_nested", why))
+    }
+
+    /// Forks that would be copied into themselves.
+    fn refuse_nested(&self, parent: &Parent) -> Result<(), ForkError> {
+        let forks = self.forks();
+        let (tree, forks_shown) = (parent.tree.display(), forks.display());
         if forks.starts_with(&parent.tree) && !(parent.gitdir.is_some() && self.is_ignored(parent, &forks)?) {
             let why = format!(
                 "the forks of {tree} would be copied into themselves, for they are kept in {forks_shown}: let git ignore \
@@ -126,7 +137,8 @@ impl Hands {
             return Ok(false);
         }
         let git = self.git()?;
-        let mut command = git.of_untrusted(gitdir, &parent.tree)?;
+        let mut command = git.of(gitdir, Some(&parent.tree));
+        git.ignoring(gitdir, &parent.tree, &mut command)?;
         Ok(git.asks(
             "say what is ignored",
             command.args(["check-ignore", "--no-index", "-q", "--"]).arg(below),

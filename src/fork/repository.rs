@@ -6,6 +6,7 @@
 use super::ForkError;
 use super::git::Git;
 use super::load::left_out;
+use super::look;
 use super::objects;
 use super::parent::Parent;
 use super::shared::note_of;
@@ -112,7 +113,8 @@ impl Repository {
         forks: &Path,
         left: &mut Vec<LeftOut>,
     ) -> Result<Vec<PathBuf>, ForkError> {
-        let mut command = git.of_untrusted(gitdir, &parent.tree)?;
+        let mut command = git.of(gitdir, Some(&parent.tree));
+        git.ignoring(gitdir, &parent.tree, &mut command)?;
         command.args(["ls-files", "-z", "-t", "-s", "-c", "-o", "--exclude-standard"]);
         for _ in 0..TRIES {
             let before = Index::read(gitdir)?;
@@ -172,8 +174,10 @@ impl Repository {
     pub(super) fn begin(&self, workspace: &Path, branch: &str, base: Option<&str>) -> Result<(), ForkError> {
         let gitdir = workspace.join(".git");
         skeleton(&gitdir, &self.config, branch)?;
+        look::keep(workspace, "config", self.config.as_bytes())?;
         for (name, bytes) in &self.files {
             write(&gitdir.join(name), bytes)?;
+            look::keep(workspace, name, bytes)?;
             if *name == SHARED {
                 write(&note_of(workspace), bytes)?;
             }
@@ -242,10 +246,10 @@ impl Index {
 }
 
 /// A folder for a moment.
-struct Apart(PathBuf);
+pub(super) struct Apart(pub(super) PathBuf);
 
 impl Apart {
-    fn new(forks: &Path) -> Self {
+    pub(super) fn new(forks: &Path) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let no = NEXT.fetch_add(1, Ordering::Relaxed);
         Self(forks.join(format!(".survey-{}-{no}", std::process::id())))
@@ -260,6 +264,11 @@ impl Drop for Apart {
 }
 
 impl super::Hands {
+    /// The configuration that a repository like the parent's is looked at with.
+    pub(super) fn config_of(&self, parent: &Parent, gitdir: &Path) -> Result<Vec<u8>, ForkError> {
+        Ok(config(&self.git()?.effective(gitdir, KEYS)?, parent.sha256, None).into_bytes())
+    }
+
     /// Removes what surveys left that were killed.
     pub fn sweep(&self) {
         let entries = fs::read_dir(&self.forks).into_iter().flatten().flatten();

@@ -7,32 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 impl Git {
-    /// A git for the work tree of a repository whose configuration somebody else may have written: the filters that it names
-    /// are named again as nothing. What its user wants ignored is.
-    pub fn of_untrusted(&self, gitdir: &Path, work_tree: &Path) -> Result<Command, GitError> {
-        let mut names = self.of(gitdir, None);
-        names.args(["config", "-z", "--name-only", "--get-regexp", "^filter\\."]);
-        // 1 says that there is none.
-        let output = self.output("read the configuration of a fork", &mut names, &[])?;
-        if !matches!(output.status.code(), Some(0 | 1)) {
-            return Err(failed("read the configuration of a fork", &output));
-        }
-        let mut command = self.of(gitdir, Some(work_tree));
-        let names = output.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-        let mut count = 0;
-        for name in names {
-            let required = name.ends_with(b".required");
-            command.env(format!("GIT_CONFIG_KEY_{count}"), <OsStr as OsStrExt>::from_bytes(name));
-            command.env(format!("GIT_CONFIG_VALUE_{count}"), if required { "false" } else { "" });
-            count += 1;
-        }
+    /// Has a command ignore what the user of a repository wants ignored.
+    pub fn ignoring(&self, gitdir: &Path, work_tree: &Path, command: &mut Command) -> Result<(), GitError> {
         if let Some(excludes) = self.excludes(gitdir, work_tree)? {
-            command.env(format!("GIT_CONFIG_KEY_{count}"), "core.excludesFile");
-            command.env(format!("GIT_CONFIG_VALUE_{count}"), excludes);
-            count += 1;
+            command.env("GIT_CONFIG_COUNT", "1");
+            command.env("GIT_CONFIG_KEY_0", "core.excludesFile").env("GIT_CONFIG_VALUE_0", excludes);
         }
-        command.env("GIT_CONFIG_COUNT", count.to_string());
-        Ok(command)
+        Ok(())
     }
 
     /// What holds in a repository for its user, whichever file says it: the last value of each key that matches. Reading

@@ -4,7 +4,9 @@
 
 use super::carried::Uncommitted;
 use super::git::GitError;
+use super::look::Look;
 use super::own::refuse_leading_out;
+use super::refs;
 use super::{ForkError, Hands};
 use crate::fork::repository::as_path;
 use crate::protocol::fork::record::Mode;
@@ -41,39 +43,19 @@ impl Hands {
             return Ok(Work::default());
         }
         refuse_leading_out(&workspace.join(".git"))?;
-        let tip = self.commit_of(workspace, "HEAD")?;
+        let look = self.look(workspace)?;
+        let tip = look.refs.tip.clone();
         let not_base: Vec<String> = base.iter().map(|base| format!("^{base}")).collect();
-        let commits = self.count(workspace, &["--branches"], tip.is_some(), &not_base, None)?;
+        let commits = self.count(&look, &["--branches"], &not_base, None)?;
         let merged = match parent_repository.filter(|repository| repository.is_dir()) {
-            Some(parent) => self.is_merged(workspace, tip.is_some(), &not_base, parent)?,
+            Some(parent) => self.is_merged(&look, &not_base, parent)?,
             None => commits == 0,
         };
-        let under_way = ["rebase-merge/autostash", "rebase-apply/autostash", "MERGE_AUTOSTASH"];
-        let autostash =
-            under_way.iter().any(|name| workspace.join(".git").join(name).symlink_metadata().is_ok());
-        let stash = autostash || self.commit_of(workspace, "refs/stash")?.is_some();
-        Ok(Work { tip, commits, merged, dirty: self.own_work(workspace)?, stash })
+        let stash = look.refs.id("refs/stash").is_some() || has_autostash(&workspace.join(".git"))?;
+        Ok(Work { tip, commits, merged, dirty: self.own_work(workspace, &look)?, stash })
     }
 
-    /// The commit that a ref names; none when there is no such ref.
-    pub(super) fn commit_of(&self, workspace: &Path, name: &str) -> Result<Option<String>, ForkError> {
-        let git = self.git()?;
-        let mut command = git.of(&workspace.join(".git"), None);
-        let known = git.asks("read a ref", command.args(["rev-parse", "-q", "--verify", name]))?;
-        if !known {
-            return Ok(None);
-        }
-        let id = git.run("read a ref", &mut command)?;
-        Ok(Some(String::from_utf8_lossy(&id).trim().to_owned()))
-    }
-
-    fn is_merged(
-        &self,
-        workspace: &Path,
-        born: bool,
-        not_base: &[String],
-        parent: &Path,
-    ) -> Result<bool, ForkError> {
+    fn is_merged(&self, look: &Look, not_base: &[String], parent: &Path) -> Result<bool, ForkError> {
         let git = self.git()?;
         let mut heads = git.of(parent, None);
         heads.args(["for-each-ref", "--format=^%(objectname)", "refs/heads", "refs/tags"]);
@@ -90,27 +72,26 @@ impl Hands {
         // Whatever names a commit may be all that does: a tag, or HEAD of a linked work tree. A stash is told by itself,
         // and what was fetched is where it came from.
         let named = ["--exclude=refs/stash", "--exclude=refs/remotes/*", "--all"];
-        Ok(self.count(workspace, &named, born, &not, Some(parent))? == 0)
+        Ok(self.count(look, &named, &not, Some(parent))? == 0)
     }
 
     /// How many commits HEAD and what else is named have that are in none of these.
     fn count(
         &self,
-        workspace: &Path,
+        look: &Look,
         named: &[&str],
-        born: bool,
         not: &[String],
         parent: Option<&Path>,
     ) -> Result<u64, ForkError> {
         let git = self.git()?;
-        let mut command = git.of(&workspace.join(".git"), None);
+        let mut command = look.command();
         if let Some(parent) = parent {
             // The parent may have commits that the fork never saw, and may not be asked about otherwise.
             let store = super::objects::quoted(parent.join("objects").as_os_str().as_bytes());
             command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", OsString::from_vec(store));
         }
         command.args(["rev-list", "--count", "--ignore-missing"]).args(named);
-        if born {
+        if look.refs.tip.is_some() {
             command.arg("HEAD");
         }
         command.arg("--stdin");
@@ -119,28 +100,18 @@ impl Hands {
         count.map_err(|_| ForkError::refused("fork_failed", "git counts commits and says no number"))
     }
 
-    /// What is not committed in a fork, carried over or not.
-    pub(super) fn dirty(&self, workspace: &Path) -> Result<Vec<PathBuf>, ForkError> {
-        let found = self.uncommitted(&workspace.join(".git"), workspace)?;
-        Ok(found.into_iter().map(|one| one.path).collect())
-    }
-
-    /// What is not committed in the tree that a root is in; nothing where there is no repository. Of an index that is split
-    /// it cannot be asked: git would note in the parent that it was read.
+    /// What is not committed in the tree that a root is in; nothing where there is no repository.
     pub fn parent_dirty(&self, root: &Path) -> Result<Vec<PathBuf>, ForkError> {
         let parent = self.parent(root, None, None)?;
-        let Some(gitdir) = &parent.gitdir else { return Ok(Vec::new()) };
-        let entries = std::fs::read_dir(gitdir).map_err(ForkError::io("list", gitdir))?.flatten();
-        if entries.into_iter().any(|entry| entry.file_name().as_bytes().starts_with(b"sharedindex.")) {
-            return Err(ForkError::refused("fork_failed", "the index of the parent is split"));
-        }
-        Ok(self.uncommitted(gitdir, &parent.tree)?.into_iter().map(|one| one.path).collect())
+        let Some(look) = self.look_at_parent(&parent)? else { return Ok(Vec::new()) };
+        Ok(self.uncommitted(&look)?.into_iter().map(|one| one.path).collect())
     }
 
-    /// What is not committed.
-    pub(super) fn uncommitted(&self, gitdir: &Path, tree: &Path) -> Result<Vec<Uncommitted>, ForkError> {
+    /// What is not committed, carried over or not.
+    pub(super) fn uncommitted(&self, look: &Look) -> Result<Vec<Uncommitted>, ForkError> {
         let git = self.git()?;
-        let mut command = git.of_untrusted(gitdir, tree)?;
+        look.pass_over_repositories()?;
+        let mut command = look.command_ignoring()?;
         command.args(["status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all"]);
         command.arg("--ignore-submodules=all");
         let said = git.run("say what is not committed", &mut command)?;
@@ -156,6 +127,15 @@ impl Hands {
         };
         Ok(said.split(|byte| *byte == 0).filter_map(read).collect())
     }
+}
+
+/// Whether what is under way has stashed something, in a fork's own work tree or in one that is linked to it.
+fn has_autostash(gitdir: &Path) -> Result<bool, ForkError> {
+    let names = ["rebase-merge/autostash", "rebase-apply/autostash", "MERGE_AUTOSTASH"];
+    let mut trees = refs::linked(gitdir)?;
+    trees.push(gitdir.to_owned());
+    let has = |tree: &PathBuf| names.iter().any(|name| tree.join(name).symlink_metadata().is_ok());
+    Ok(trees.iter().any(has))
 }
 
 /// Whether that is how a folder is spelled which git does not look into.

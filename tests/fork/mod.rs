@@ -9,6 +9,7 @@ mod kills;
 mod merge;
 mod moved;
 mod restart;
+mod swapped;
 mod work;
 
 use crate::harness::{Daemon, Place, file};

@@ -231,8 +231,7 @@ fn a_tree_that_git_cannot_take_up_is_kept_whole() {
             let apart = format!("--separate-git-dir={}", place.scratchpad.join("apart").display());
             git(tree, &["init", "-q", &apart]);
         } else {
-            git(tree, &["config", "core.autocrlf", "true"]);
-            git(tree, &["config", "core.safecrlf", "true"]);
+            fs::write(tree.join(".gitattributes"), "new working-tree-encoding=UTF-16\n").unwrap();
         }
         fs::write(tree.join("new"), "line\n").unwrap();
         for _ in 0..2 {

@@ -7,6 +7,7 @@ mod copies;
 mod end;
 mod independent;
 mod make;
+mod named;
 mod parents;
 mod random;
 mod refusals;

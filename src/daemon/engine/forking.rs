@@ -42,8 +42,8 @@ impl Engine {
         self.journaled(&record, |engine| engine.index.put_fork(&fork.fork, &bytes))
     }
 
-    /// Journals that a fork is no more, and that nothing is to be known any more of what only it rested on.
-    pub(in crate::daemon) fn forget_fork(&mut self, fork: &Fork) -> Result<(), Refusal> {
+    /// Nothing is to be known any more of what only this fork rested on: the removal of its tree is then no news.
+    pub(in crate::daemon) fn drop_sides(&mut self, fork: &Fork) -> Result<(), Refusal> {
         let others = self.forks()?;
         let last = !others.iter().any(|other| other.no != fork.no && other.baseline == fork.baseline);
         let own = SessionId::new(&fork.fork).into_iter().chain([SessionId::of_fork(fork.no, Side::Work)]);
@@ -51,6 +51,12 @@ impl Engine {
         for name in own.chain(base).collect::<Vec<_>>() {
             self.drop_named(&name)?;
         }
+        Ok(())
+    }
+
+    /// Journals that a fork is no more.
+    pub(in crate::daemon) fn forget_fork(&mut self, fork: &Fork) -> Result<(), Refusal> {
+        self.drop_sides(fork)?;
         let record = Record::Unforked { fork: fork.fork.clone() };
         self.journaled(&record, |engine| engine.index.remove_fork(&fork.fork))
     }

@@ -38,6 +38,7 @@ async fn end_one(daemon: &Daemon, fork: Fork, force: bool) -> Result<Option<Kept
     daemon.forks.stop_copying.store(true, Ordering::Relaxed);
     let _objects = daemon.forks.objects.lock().await;
     let fork = super::find_to_end(daemon, &fork.fork).await?;
+    daemon.forks.measured(fork.no).await;
     let watch = isolation(daemon).await?;
     // What a command left behind itself ends a moment later.
     let patient = Instant::now() + LINGERING;
@@ -72,6 +73,11 @@ fn kept_name(fork: &Fork) -> String {
 
 /// Does what was journaled: as often as it takes.
 pub(super) async fn finish(daemon: &Daemon, fork: Fork) -> Result<Option<Kept>, Refusal> {
+    // First, for who follows ten thousand files while they go has nothing else to do.
+    let ended = fork.clone();
+    let dropped =
+        daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| engine.drop_sides(&ended));
+    dropped.await??;
     let (at, to) = (place(&fork), fork.kept.clone().map(|kept| kept.0));
     let (mode, home) = (fork.mode, fork.home.0.clone());
     let kept = by_hand(daemon, "the end of a fork", move |hands| {

@@ -6,7 +6,7 @@
 use super::copying::copies;
 use super::ground::{Ground, ground, hypotheses, refuse_nested};
 use super::isolation::Before;
-use super::telling::{tell_base, tell_fork};
+use super::telling::{tell_base, tell_fork, tell_work};
 use super::{boot, by_hand, forget, guard, keep, to_the_end};
 use crate::daemon::handle::Need;
 use crate::daemon::{Daemon, clock};
@@ -28,7 +28,7 @@ pub(in crate::daemon) async fn make(daemon: &Arc<Daemon>, ask: Create) -> Result
     to_the_end(tokio::spawn(async move { make_all(&own, ask).await })).await
 }
 
-async fn make_all(daemon: &Daemon, ask: Create) -> Result<Vec<Fork>, Refusal> {
+async fn make_all(daemon: &Arc<Daemon>, ask: Create) -> Result<Vec<Fork>, Refusal> {
     daemon.forks.mended().await;
     let _turn = daemon.forks.turn.lock().await;
     let session = convert::session(&ask.session)?;
@@ -121,7 +121,7 @@ fn intended(
 
 /// Makes what was intended, and says that it is there only when all of it is.
 async fn fill(
-    daemon: &Daemon,
+    daemon: &Arc<Daemon>,
     intended: &[Fork],
     ground: &Ground,
     parent: &Arc<Parent>,
@@ -135,6 +135,10 @@ async fn fill(
     let mut told = Vec::with_capacity(made.len());
     for fork in made {
         let differs = tell_fork(daemon, &fork, ground, parent).await?;
+        if fork.mode == Mode::Copy {
+            // Nothing else says what was done in a copy.
+            tell_work(daemon, &fork).await?;
+        }
         told.push(Fork { differs, ..fork });
     }
     for fork in &told {
@@ -150,8 +154,26 @@ async fn fill(
         }
     });
     said.await?;
+    measure(daemon, &ready);
     daemon.forks.work.notify_one();
     Ok(ready)
+}
+
+/// Registers the trees of forks from which their work is measured. Whoever asks first what may be done in one, or what was,
+/// waits for that; whoever made it does not.
+fn measure(daemon: &Arc<Daemon>, forks: &[Fork]) {
+    let unmeasured = forks.iter().filter(|fork| fork.mode == Mode::Git).cloned();
+    let noted: Vec<_> = unmeasured.map(|fork| (daemon.forks.note_unmeasured(fork.no), fork)).collect();
+    let daemon = Arc::clone(daemon);
+    tokio::spawn(async move {
+        for (done, fork) in noted {
+            if let Err(refusal) = tell_work(&daemon, &fork).await {
+                tracing::warn!(why = %refusal, fork = fork.fork, "what is done in a fork cannot be told");
+            }
+            daemon.forks.note_measured(fork.no);
+            drop(done);
+        }
+    });
 }
 
 /// Leaves nothing of forks that could not be made whole.

@@ -39,6 +39,7 @@ use crate::protocol::refusal::Refusal;
 use crate::protocol::time;
 use crate::world::dart::Died;
 use isolation::{Before, Finding, Isolation};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -62,6 +63,8 @@ pub(super) struct Forks {
     died: Died,
     /// Whether what the last daemon left half done is mended.
     mended: watch::Sender<bool>,
+    /// Forks whose trees are not registered yet, by their numbers; who waits is told by the end of the sender.
+    unmeasured: Mutex<HashMap<u64, watch::Receiver<()>>>,
     /// Something is to be done that nobody waits for.
     pub(super) work: Notify,
 }
@@ -84,6 +87,7 @@ impl Forks {
             findings: Findings::default(),
             died,
             mended: watch::Sender::new(false),
+            unmeasured: Mutex::default(),
             work: Notify::new(),
         }
     }
@@ -91,6 +95,25 @@ impl Forks {
     /// Whether there may be a fork: their watch has begun, with the first of them, or it is not known yet.
     pub(super) fn any(&self) -> bool {
         self.isolation.initialized() || !*self.mended.borrow()
+    }
+
+    fn note_unmeasured(&self, no: u64) -> watch::Sender<()> {
+        let (done, measured) = watch::channel(());
+        self.unmeasured.lock().unwrap_or_else(PoisonError::into_inner).insert(no, measured);
+        done
+    }
+
+    fn note_measured(&self, no: u64) {
+        self.unmeasured.lock().unwrap_or_else(PoisonError::into_inner).remove(&no);
+    }
+
+    /// Done when the tree is registered from which a fork's work is measured.
+    pub(super) async fn measured(&self, no: u64) {
+        let waiting = self.unmeasured.lock().unwrap_or_else(PoisonError::into_inner).get(&no).cloned();
+        if let Some(mut measured) = waiting {
+            // Nothing is ever sent: the end of the sender is the word.
+            drop(measured.changed().await);
+        }
     }
 
     /// Notes until when all was watched, for the next daemon.

@@ -15,6 +15,7 @@ use crate::session::reroot::{Move, in_full};
 use crate::session::source::{Filter, HeadPolicy, Source};
 use crate::session::{SessionId, Side};
 use crate::store::record::Record;
+use crate::world::login_name;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -76,7 +77,7 @@ fn belief(id: &str, source: Source, seen: Seen) -> Belief {
     Belief { id: id.to_owned(), tool: None, critical: false, captured_at: None, source, seen, lf: None }
 }
 
-/// Registers what a fork's agent believes when it begins, and its tree as it is then.
+/// Registers what a fork's agent believes when it begins.
 /// Says what of it does not match that tree.
 pub(super) async fn tell_fork(
     daemon: &Daemon,
@@ -108,13 +109,17 @@ pub(super) async fn tell_fork(
     };
     let differs = tell_own(daemon, own).await?;
     refute(daemon, &name, ground.refuted.clone()).await?;
+    Ok(differs)
+}
+
+/// Registers a fork's tree as it is when it begins: what is done in it is measured from there.
+pub(super) async fn tell_work(daemon: &Daemon, fork: &Fork) -> Result<(), Refusal> {
     let tree = whole(&fork.workspace.0, fork.mode);
     let work = Update {
-        user: ground.told.user.clone(),
+        user: Some(login_name()),
         root: Some(fork.workspace.0.clone()),
         results: vec![belief(TREE, tree, Seen::Unsaid)],
         ..Update::of(SessionId::of_fork(fork.no, Side::Work))
     };
-    tell_own(daemon, work).await?;
-    Ok(differs)
+    tell_own(daemon, work).await.map(drop)
 }

@@ -80,6 +80,12 @@ pub fn head(path: &Path) -> Reading {
     Reading { head, files: look.into_files() }
 }
 
+/// Whether git takes this for the name of a ref.
+#[must_use]
+pub fn is_ref_name(name: &[u8]) -> bool {
+    RefName::parse(name).is_some()
+}
+
 fn look_once(look: &mut Look, path: &Path) -> Head {
     match repository::discover(look, path) {
         Ok(Some(repository)) => resolve(look, &repository).unwrap_or_else(unreadable),

@@ -8,4 +8,5 @@ mod exec;
 mod merge;
 mod refused;
 mod stub;
+mod unread;
 mod whole;

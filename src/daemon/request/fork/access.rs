@@ -24,6 +24,7 @@ pub(super) async fn access(daemon: &Daemon, ask: Access) -> Answer {
     let watch = isolation(daemon).await?;
     match (verdict.allow, ask.mode) {
         (true, AccessMode::Write) => {
+            daemon.forks.measured(fork.no).await;
             let valid = Duration::from_secs(daemon.config().fork.access_s);
             watch.allow(fork.no, &verdict.path, valid).await;
             // What is written over a symlink takes the place of the symlink.

@@ -26,6 +26,7 @@ use std::time::Instant;
 pub(super) async fn merge(daemon: &Daemon, ask: Merge) -> Answer {
     let began = Instant::now();
     let fork = forks::find(daemon, &ask.fork).await?;
+    daemon.forks.measured(fork.no).await;
     isolation(daemon).await?.settled().await;
     // As it stands in the workspace before it is judged: what is committed later is not what was judged.
     let work = work(daemon, &fork).await?;

@@ -65,6 +65,13 @@ async fn statuses(daemon: &Daemon, forks: Vec<Fork>) -> Result<Vec<Status>, Refu
     if forks.is_empty() {
         return Ok(Vec::new());
     }
+    let measured = async {
+        for fork in &forks {
+            daemon.forks.measured(fork.no).await;
+        }
+    };
+    // What is not measured by then cannot be told.
+    drop(tokio::time::timeout(daemon.config().deadline(None), measured).await);
     let watch = forks::isolation(daemon).await?;
     // What it found is on its way to the engine before this is.
     watch.settled().await;
