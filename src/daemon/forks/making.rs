@@ -161,7 +161,7 @@ async fn fill(
 
 /// Registers the trees of forks from which their work is measured. Whoever asks first what may be done in one, or what was,
 /// waits for that; whoever made it does not.
-fn measure(daemon: &Arc<Daemon>, forks: &[Fork]) {
+pub(super) fn measure(daemon: &Arc<Daemon>, forks: &[Fork]) {
     let unmeasured = forks.iter().filter(|fork| fork.mode == Mode::Git).cloned();
     let noted: Vec<_> = unmeasured.map(|fork| (daemon.forks.note_unmeasured(fork.no), fork)).collect();
     let daemon = Arc::clone(daemon);

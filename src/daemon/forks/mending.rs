@@ -1,6 +1,7 @@
 //! What nobody asks for: mending what the last daemon left half done, watching what it left, and making forks independent.
 
 use super::isolation::Before;
+use super::making::measure;
 use super::{boot, by_hand, ending, guard, isolation, on_disk, violated, violation};
 use crate::daemon::Daemon;
 use crate::daemon::handle::Need;
@@ -28,6 +29,10 @@ pub(in crate::daemon) async fn tend(daemon: Arc<Daemon>) {
             }
         }
     };
+    match unmeasured(&daemon).await {
+        Ok(forks) => measure(&daemon, &forks),
+        Err(refusal) => tracing::warn!(why = %refusal, "what was done in forks may not be told"),
+    }
     daemon.forks.mended.send_replace(true);
     loop {
         let again = match free(&daemon).await {
@@ -107,6 +112,29 @@ async fn mend_one(daemon: &Daemon, fork: &Fork) -> Result<(), Refusal> {
             guard(daemon, fork, Before::Watched).await
         }
     }
+}
+
+/// Forks whose trees were not measured before their daemon ended, and in which nothing has happened since: nobody who asks may
+/// write before that, and whoever does not ask is found.
+async fn unmeasured(daemon: &Daemon) -> Result<Vec<Fork>, Refusal> {
+    if let Some(watch) = daemon.forks.isolation.get() {
+        watch.settled().await;
+    }
+    let findings = daemon.forks.findings.clone();
+    let found = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+        let mut forks = findings.forks(engine)?;
+        forks.retain(|fork| fork.stage == Stage::Ready && fork.isolation.state == Isolated::Intact);
+        let mut unmeasured = Vec::new();
+        for fork in forks {
+            let work = engine.index.session(&SessionId::of_fork(fork.no, Side::Work));
+            let rows = work.map_or(Ok(Vec::new()), |session| engine.index.rows(session))?;
+            if !rows.iter().any(|row| row.baseline.seen().is_some()) {
+                unmeasured.push(fork);
+            }
+        }
+        Ok::<_, Refusal>(unmeasured)
+    });
+    found.await?
 }
 
 async fn tell(daemon: &Daemon, event: &'static str, fork: &Fork) -> Result<(), Refusal> {
