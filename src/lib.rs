@@ -48,6 +48,12 @@
 //! What is to be remembered is planned by a pure step ([`memory::step`]), journaled as one record with what it rests on, and
 //! applied (`store::remembered`). Its sources are rows of a session of the index whose name no client can spell, so what is
 //! known of them is a view like any other.
+//!
+//! A fork is made by [`fork::Hands`] and told by the daemon (`daemon::forks`): the world that it starts from is registered
+//! before it is copied, so what moved since is rows of sessions of the daemon's own. A watch apart from all others
+//! (`world::guard`) hears every change in its folders, and accounts (`daemon::forks::accounts`) say whether it had a reason.
+//! What a command may do in it the kernel enforces ([`fork::confine`]), and what goes home goes by the user's own hand
+//! ([`fork::merge`]).
 
 pub mod session;
 pub mod index;
