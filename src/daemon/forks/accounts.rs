@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const GRANTS_MAX: usize = 65_536;
 
 /// How long a command that was begun may take to hold its lock.
-const LOCK_MS_MAX: Ms = 60_000;
+const LOCK_MS_MAX: Ms = 10_000;
 
 /// A moment by a clock that nobody sets, in milliseconds.
 pub(super) type Ms = u64;
