@@ -54,11 +54,14 @@ pub(in crate::daemon) async fn tend(daemon: Arc<Daemon>) {
 /// others: those are given.
 async fn mend(daemon: &Daemon) -> Result<Vec<Fork>, Refusal> {
     let forks = daemon.engine.when(Need::Nothing, Instant::now(), |engine, _| engine.forks()).await??;
-    by_hand(daemon, "a sweep of what surveys left", |hands| {
-        hands.sweep();
-        Ok(())
-    })
-    .await?;
+    // Where there never was a fork no thread is begun for it.
+    if daemon.forks.folder.is_dir() {
+        by_hand(daemon, "a sweep of what surveys left", |hands| {
+            hands.sweep();
+            Ok(())
+        })
+        .await?;
+    }
     let (there, cut_short): (Vec<_>, Vec<_>) = forks.into_iter().partition(|fork| fork.stage == Stage::Ready);
     let mut left = mend_each(daemon, cut_short).await;
     drop_strays(daemon).await?;
