@@ -60,8 +60,10 @@ impl Post {
     /// left to keep.
     pub(super) async fn keep(&self, serving: mpsc::Sender<UnixListener>) -> Fatal {
         let folder = self.socket.parent().unwrap_or(&self.folders.runtime);
-        let mut events = post_sentry(folder).await;
+        let mut sentry = Sentry::default();
+        sentry.post(folder);
         loop {
+            // Looked at whether or not anybody tells of it: a folder that is gone cannot be watched, and is the worst news.
             match self.put_back_at_last().await {
                 Ok(None) => {}
                 Ok(Some(listener)) => {
@@ -72,10 +74,9 @@ impl Post {
                 }
                 Err(fatal) => return fatal,
             }
-            if let Err(error) = heard(&events).await {
-                tracing::warn!(%error, "the kernel does not say any more whether the socket stays; it is asked anew");
+            if sentry.is_silent().await {
                 tokio::time::sleep(AGAIN).await;
-                events = post_sentry(folder).await;
+                sentry.post(folder);
             }
         }
     }
@@ -142,20 +143,36 @@ fn inode(path: &Path) -> Option<Inode> {
     Some((found.dev(), found.ino()))
 }
 
-/// Tries until the kernel has somebody to send.
-async fn post_sentry(folder: &Path) -> pipe::Receiver {
-    let mut said = false;
-    loop {
-        match watch(folder) {
-            Ok(events) => return events,
-            Err(error) if !said => {
-                let remedy = "raise fs.inotify.max_user_instances or fs.inotify.max_user_watches";
-                tracing::warn!(%error, remedy, "nobody sees to it that the socket stays; tried again");
-                said = true;
+/// Whom the kernel tells what happens in the folder.
+#[derive(Default)]
+struct Sentry {
+    events: Option<pipe::Receiver>,
+    /// That nobody could be posted was said.
+    said: bool,
+}
+
+impl Sentry {
+    fn post(&mut self, folder: &Path) {
+        self.events = match watch(folder) {
+            Ok(events) => Some(events),
+            Err(error) => {
+                if !std::mem::replace(&mut self.said, true) {
+                    let remedy = "raise fs.inotify.max_user_instances or fs.inotify.max_user_watches";
+                    tracing::warn!(%error, remedy, "nobody sees to it that the socket stays; tried again");
+                }
+                None
             }
-            Err(_) => {}
+        };
+    }
+
+    /// Comes back when something has happened there, or, with true, when nobody would tell.
+    async fn is_silent(&self) -> bool {
+        let Some(events) = &self.events else { return true };
+        let heard = heard(events).await;
+        if let Err(error) = &heard {
+            tracing::warn!(%error, "the kernel does not say any more whether the socket stays; it is asked anew");
         }
-        tokio::time::sleep(AGAIN).await;
+        heard.is_err()
     }
 }
 

@@ -436,6 +436,11 @@ impl<S: Storage> Index<S> {
         Ok(self.shelf.list(Table::Names, &[])?.into_iter().map(|(_, session)| session).collect())
     }
 
+    /// The names of all sessions, in no order.
+    pub fn names(&self) -> impl Iterator<Item = &SessionId> {
+        self.names.keys()
+    }
+
     /// How many sessions clients have told. What observations of the memory rest on are sessions of our own.
     #[must_use]
     pub fn told_sessions(&self) -> usize {

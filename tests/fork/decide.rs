@@ -42,3 +42,18 @@ fn what_is_stale_is_not_forked() {
     assert_eq!(report["transition"], "fresh");
     assert!(scene.daemon.ask("fork.list", &json!({}))["forks"].as_array().unwrap().is_empty());
 }
+
+#[test]
+fn a_plan_goes_round_sessions_and_folders_that_stand_in_its_way_as_a_provision_does() {
+    let scene = Scene::new();
+    let taken = json!({ "session": "s/cache-it", "root": scene.root(), "results": [crate::harness::file("README", "readme\n")] });
+    scene.daemon.ask("context.register", &taken);
+    std::fs::create_dir_all(scene.place.home.join("state/forks/s/check-twice")).unwrap();
+    let ask = json!({ "session": "s", "deadline_ms": 10_000 });
+    let planned = plan(&scene.daemon.ask("decide", &ask));
+    let branches: Vec<&str> = planned.iter().map(|(branch, _)| branch.as_str()).collect();
+    assert_eq!(branches, ["staled/s/cache-it-2", "staled/s/check-twice-2"]);
+    let made =
+        scene.daemon.ask("decide", &json!({ "session": "s", "deadline_ms": 10_000, "provision": true }));
+    assert_eq!(plan(&made), planned);
+}

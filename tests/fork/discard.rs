@@ -173,3 +173,29 @@ fn notes_and_what_came_from_a_parent_that_is_gone_are_not_thrown_away() {
     let gone = scene.daemon.ask("fork.discard", &json!({ "fork": "s/check-twice", "force": true }));
     assert!(!gone["kept"].is_null(), "{gone}");
 }
+
+#[test]
+fn a_copy_in_which_a_repository_stands_is_never_thrown_away_unseen() {
+    let place = crate::harness::Place::new();
+    place.write("src/token.rs", "ttl\n");
+    place.write("src/clock.rs", "skew\n");
+    place.write("deep/sub/file", "x\n");
+    git(&place.root.join("deep/sub"), &["init", "-q"]);
+    git(&place.root.join("deep/sub"), &["add", "."]);
+    git(&place.root.join("deep/sub"), &["commit", "-qm", "first"]);
+    let scene = Scene::on(place);
+    scene.create(&json!({ "mode": "copy" }));
+    let mut client = scene.daemon.client();
+    scene.work("s/cache-it", |workspace| {
+        let sub = workspace.join("deep/sub");
+        git(&sub, &["checkout", "-qb", "side"]);
+        std::fs::write(sub.join("file"), "work\n").unwrap();
+        git(&sub, &["commit", "-qam", "work"]);
+        git(&sub, &["checkout", "-q", "-"]);
+    });
+    assert_eq!(scene.status("s/cache-it")["changed"], json!([]), "the tree is as it was");
+    assert_eq!(refusal(&mut client, "fork.discard", &json!({ "fork": "s/cache-it" })), "fork_unsaved");
+    let gone = scene.daemon.ask("fork.discard", &json!({ "fork": "s/cache-it", "force": true }));
+    let sub = at(&gone["kept"]["path"]).join("deep/sub");
+    assert_eq!(git(&sub, &["show", "side:file"]), "work");
+}

@@ -141,3 +141,17 @@ fn a_compaction_keeps_every_fork_and_what_it_is_measured_by() {
     };
     assert_eq!(ids(&after), ids(&before));
 }
+
+#[test]
+fn a_session_that_may_have_lost_what_failed_is_not_made_fresh_under_another_name() {
+    let scene = Scene::new();
+    let Scene { place, daemon } = scene;
+    daemon.stop();
+    // What an opening leaves that found damage, and ended before it could say so.
+    std::fs::write(place.home.join("state/journal/in-doubt"), "").unwrap();
+    let scene = Scene { daemon: Daemon::start(&place.home), place };
+    let ask = json!({ "session": "s", "hypotheses": ["one"] });
+    assert_eq!(crate::harness::refusal(&mut scene.daemon.client(), "fork.create", &ask), "fork_unsettled");
+    scene.register();
+    assert_eq!(crate::harness::refusal(&mut scene.daemon.client(), "fork.create", &ask), "fork_unsettled");
+}

@@ -165,3 +165,24 @@ fn the_parent_of_another_session_is_nobodys_secret() {
     let ask = json!({ "fork": "t/one", "path": other.join("lib"), "mode": "read" });
     assert_eq!(scene.daemon.ask("fork.access", &ask)["access"], "deny");
 }
+
+#[test]
+fn a_fact_that_rests_on_another_forks_file_crosses_over_too_and_an_id_does_not() {
+    let scene = Scene::new();
+    let forks = scene.create(&json!({}));
+    let parents = scene.root().join("src/token.rs");
+    // The id of a row may look like a path of the parent, and a fact may name the row by it.
+    let told = json!({ "session": "s/check-twice",
+        "results": [{ "id": parents, "source": { "kind": "file", "path": "src/token.rs" } }],
+        "facts": [{ "statement": "own", "sources": [parents] }] });
+    scene.daemon.ask("context.record", &told);
+    assert_eq!(scene.status("s/check-twice")["isolation_broken"], false);
+    let again =
+        json!({ "session": "s/check-twice", "facts": [{ "statement": "own too", "sources": [parents] }] });
+    scene.daemon.ask("context.record", &again);
+    assert_eq!(scene.status("s/check-twice")["isolation_broken"], false);
+    let other = at(&forks[1]["workspace"]).join("README");
+    let told = json!({ "session": "s/cache-it", "facts": [{ "statement": "other", "sources": [other] }] });
+    scene.daemon.ask("context.record", &told);
+    assert_eq!(scene.status("s/cache-it")["isolation"]["seen"][0]["kind"], "foreign_source");
+}

@@ -3,7 +3,8 @@
 //! What must not be lost is kept in a repository of its own (a rename of the fork's), and the answer names it and the
 //! commits in it. That it ends is journaled first, so that a crash on the way is finished by the next start.
 
-use super::{by_hand, forget, isolation, keep, place, to_the_end};
+use super::{by_hand, drop_sides, forget, isolation, keep, place, to_the_end};
+use crate::daemon::blocking::blocking;
 use crate::daemon::handle::Need;
 use crate::daemon::{Daemon, clock};
 use crate::fork::keep::KeptWork;
@@ -16,7 +17,6 @@ use crate::protocol::refusal::Refusal;
 use crate::session::{SessionId, Side};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How long something that runs in a fork may take to end by itself.
@@ -35,8 +35,7 @@ pub(in crate::daemon) async fn end(
 
 async fn end_one(daemon: &Daemon, fork: Fork, force: bool) -> Result<Option<Kept>, Refusal> {
     let _turn = daemon.forks.turn.lock().await;
-    daemon.forks.stop_copying.store(true, Ordering::Relaxed);
-    let _objects = daemon.forks.objects.lock().await;
+    let _objects = daemon.forks.stop_copying().await;
     let fork = super::find_to_end(daemon, &fork.fork).await?;
     daemon.forks.measured(fork.no).await;
     let watch = isolation(daemon).await?;
@@ -52,18 +51,25 @@ async fn end_one(daemon: &Daemon, fork: Fork, force: bool) -> Result<Option<Kept
     if fork.stage == Stage::Ending {
         return finish(daemon, fork).await;
     }
+    let begun = daemon.forks.begun(fork.no);
     let moved = moved(daemon, &fork).await?;
     let unsaved = match work(daemon, &fork).await {
-        Ok(found) => unsaved(&fork, &found, &moved),
+        Ok(found) => unsaved(&fork, found, moved).await?,
         Err(refusal) => Some(format!("what it holds cannot be told ({refusal})")),
     };
     if let (false, Some(why)) = (force, &unsaved) {
         return Err(refused(&fork, why));
     }
-    watch.forget(fork.no);
     let kept = unsaved.map(|_| WirePath(daemon.forks.folder.join(".kept").join(kept_name(&fork))));
-    let ending = Fork { stage: Stage::Ending, kept, ..fork };
+    let ending = Fork { stage: Stage::Ending, kept, ..fork.clone() };
     keep(daemon, vec![ending.clone()]).await?;
+    if daemon.forks.begun(fork.no) != begun {
+        let now = super::find_to_end(daemon, &fork.fork).await?;
+        keep(daemon, vec![Fork { stage: Stage::Ready, kept: None, ..now }]).await?;
+        let why = format!("somebody began to work in {} while it was looked at; ask again", fork.fork);
+        return Err(Refusal::application("fork_in_use", why));
+    }
+    watch.forget(fork.no);
     finish(daemon, ending).await
 }
 
@@ -73,15 +79,15 @@ fn kept_name(fork: &Fork) -> String {
 
 /// Does what was journaled: as often as it takes.
 pub(super) async fn finish(daemon: &Daemon, fork: Fork) -> Result<Option<Kept>, Refusal> {
-    // First, for who follows ten thousand files while they go has nothing else to do.
-    let ended = fork.clone();
-    let dropped =
-        daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| engine.drop_sides(&ended));
-    dropped.await??;
+    drop_sides(daemon, vec![fork.clone()]).await?;
     let (at, to) = (place(&fork), fork.kept.clone().map(|kept| kept.0));
     let (mode, home) = (fork.mode, fork.home.0.clone());
     let kept = by_hand(daemon, "the end of a fork", move |hands| {
         let kept = to.as_deref().map(|to| hands.keep(&at.workspace, mode, to)).transpose()?;
+        if kept.is_some() {
+            // Before the answer names it, and before what it was made of goes.
+            hands.sync()?;
+        }
         hands.remove(&home)?;
         Ok(kept)
     });
@@ -142,13 +148,19 @@ pub(in crate::daemon) fn uncommitted(fork: &Fork, work: &Work, moved: &Moved) ->
     }
 }
 
-/// Why a fork's end would lose something; none when it would not.
-fn unsaved(fork: &Fork, work: &Work, moved: &Moved) -> Option<String> {
+/// Why a fork's end would lose something; none when it would not. Its parent may be on a disk that hangs.
+async fn unsaved(fork: &Fork, work: Work, moved: Moved) -> Result<Option<String>, Refusal> {
+    let fork = fork.clone();
+    let told = blocking("a look at what a fork would lose", move || unsaved_of(&fork, &work, &moved)).await;
+    told.map_err(|undone| Refusal::application("fork_failed", undone))
+}
+
+fn unsaved_of(fork: &Fork, work: &Work, moved: &Moved) -> Option<String> {
     let uncommitted = uncommitted(fork, work, moved);
     if fork.mode == Mode::Copy && moved.changed.is_none() {
         return Some("what changed in it cannot be told".to_owned());
     }
-    if fork.mode == Mode::Copy && fork.workspace.0.join(".git").symlink_metadata().is_ok() {
+    if fork.mode == Mode::Copy && has_repository(&fork.workspace.0) {
         return Some("it is a copy with a repository in it, whose commits are not looked at".to_owned());
     }
     if let Some(first) = uncommitted.first() {
@@ -174,10 +186,31 @@ fn unsaved(fork: &Fork, work: &Work, moved: &Moved) -> Option<String> {
     }
 }
 
-/// Whether somebody left something in a scratchpad; what commands put into their folder for passing files is nothing.
+/// Whether there is a repository somewhere in a tree, for nothing else says what is in it; what cannot be listed may hold one.
+fn has_repository(tree: &Path) -> bool {
+    let mut ahead = vec![tree.to_owned()];
+    while let Some(folder) = ahead.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else { return true };
+        for entry in entries {
+            let Ok(entry) = entry else { return true };
+            if entry.file_name() == ".git" {
+                return true;
+            }
+            if entry.file_type().map_or(true, |kind| kind.is_dir()) {
+                ahead.push(entry.path());
+            }
+        }
+    }
+    false
+}
+
+/// Whether somebody left something in a scratchpad; what commands put into their folder for passing files is nothing. One that
+/// cannot be listed may hold something.
 fn has_notes(scratchpad: &Path) -> bool {
-    let entries = std::fs::read_dir(scratchpad).into_iter().flatten().flatten();
-    entries.into_iter().any(|entry| entry.file_name() != "tmp")
+    match std::fs::read_dir(scratchpad) {
+        Ok(mut entries) => entries.any(|entry| entry.map_or(true, |entry| entry.file_name() != "tmp")),
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    }
 }
 
 fn refused(fork: &Fork, why: &str) -> Refusal {

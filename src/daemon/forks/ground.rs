@@ -3,6 +3,8 @@
 use crate::daemon::Daemon;
 use crate::daemon::handle::{Need, Sight};
 use crate::daemon::request::{DEADLINE, blind, no_session, told_again};
+use crate::fork::ForkError;
+use crate::index::freshness::Doubt;
 use crate::index::row::{Baseline, Row};
 use crate::protocol::convert;
 use crate::protocol::fork::Fork;
@@ -11,7 +13,6 @@ use crate::protocol::refusal::Refusal;
 use crate::session::SessionId;
 use crate::session::context::Update;
 use crate::session::source::Source;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -19,12 +20,8 @@ use std::time::{Duration, Instant};
 pub(super) struct Ground {
     pub(super) told: Update,
     pub(super) root: PathBuf,
-    /// Rows that failed in use.
-    pub(super) refuted: Vec<String>,
     /// Every fork that there is.
     pub(super) forks: Vec<Fork>,
-    /// Names that are taken, of sessions and forks.
-    pub(super) taken: BTreeSet<String>,
 }
 
 /// What there is to be forked, with everything seen that happened before the question.
@@ -39,15 +36,15 @@ pub(super) async fn ground(daemon: &Daemon, session: &SessionId) -> Result<Groun
         if !engine.index.believes(held)? {
             return Err(no_session(&name));
         }
+        if engine.index.is_doubted(held) {
+            // What failed in use may be among what is lost, and under another name nobody would ask.
+            let why = format!("all results of {name} {}", Doubt::Gap.remedy());
+            return Err(Refusal::application("fork_unsettled", why));
+        }
         let (head, rows) = (engine.index.head(held)?, engine.index.rows(held)?);
         refuse_unlooked(&name, &rows)?;
         let forks = engine.forks()?;
-        let mut taken: BTreeSet<String> = forks.iter().map(|fork| fork.fork.clone()).collect();
-        for session in engine.index.sessions()? {
-            taken.insert(engine.index.head(session)?.session.as_str().to_owned());
-        }
-        let refuted = rows.iter().filter(|row| row.refuted).map(|row| row.id.clone()).collect();
-        Ok(Ground { root: head.root.clone(), told: told_again(head, rows), refuted, forks, taken })
+        Ok(Ground { root: head.root.clone(), told: told_again(head, rows), forks })
     });
     ground.await?
 }
@@ -94,9 +91,9 @@ pub(super) fn hypotheses(daemon: &Daemon, ask: &Create, ground: &Ground) -> Resu
 }
 
 /// A fork of what is itself in a fork would not survive its end.
-pub(super) fn refuse_nested(ground: &Ground, folder: &Path) -> Result<(), Refusal> {
-    let root = std::fs::canonicalize(&ground.root).unwrap_or_else(|_| ground.root.clone());
-    let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+pub(super) fn refuse_nested(root: &Path, folder: &Path) -> Result<(), ForkError> {
+    let followed = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let (root, folder) = (followed(root), followed(folder));
     if !root.starts_with(&folder) {
         return Ok(());
     }
@@ -105,7 +102,7 @@ pub(super) fn refuse_nested(ground: &Ground, folder: &Path) -> Result<(), Refusa
         root.display(),
         folder.display()
     );
-    Err(Refusal::application("fork_nested", why))
+    Err(ForkError::refused("fork_nested", why))
 }
 
 fn register_deadline(daemon: &Daemon) -> Duration {

@@ -48,6 +48,7 @@ pub(super) fn fork(base: &Path, no: u64, name: &str) -> Fork {
         baseline: no,
         made_at: 0,
         unsynced_boot: None,
+        unmeasurable: false,
         independent: true,
         left_out: Vec::new(),
         copy: Vec::new(),

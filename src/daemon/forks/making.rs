@@ -6,8 +6,8 @@
 use super::copying::copies;
 use super::ground::{Ground, ground, hypotheses, refuse_nested};
 use super::isolation::Before;
-use super::telling::{tell_base, tell_fork, tell_work};
-use super::{boot, by_hand, forget, guard, keep, to_the_end};
+use super::telling::{refute_base, tell_base, tell_fork, tell_work};
+use super::{boot, by_hand, drop_sides, forget, guard, keep, taken, to_the_end};
 use crate::daemon::handle::Need;
 use crate::daemon::{Daemon, clock};
 use crate::decision::plan::{Branch, branches};
@@ -18,7 +18,7 @@ use crate::protocol::fork::record::{self, Fork, Isolation, Mode, Stage};
 use crate::protocol::path::WirePath;
 use crate::protocol::refusal::Refusal;
 use crate::session::{SessionId, Side};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -34,9 +34,9 @@ async fn make_all(daemon: &Arc<Daemon>, ask: Create) -> Result<Vec<Fork>, Refusa
     let session = convert::session(&ask.session)?;
     let ground = ground(daemon, &session).await?;
     let hypotheses = hypotheses(daemon, &ask, &ground)?;
-    refuse_nested(&ground, &daemon.forks.folder)?;
-    let mut taken = ground.taken.clone();
-    taken.extend(standing(&daemon.forks.folder));
+    let (root, folder) = (ground.root.clone(), daemon.forks.folder.clone());
+    by_hand(daemon, "a look at where forks are", move |_| refuse_nested(&root, &folder)).await?;
+    let taken = taken(daemon).await?;
     let planned = branches(session.as_str(), &hypotheses, &daemon.forks.folder, taken);
     let no = unused(&ground.forks);
     let Create { mode, from, copy, .. } = ask;
@@ -44,7 +44,6 @@ async fn make_all(daemon: &Arc<Daemon>, ask: Create) -> Result<Vec<Fork>, Refusa
     let parent =
         by_hand(daemon, "a look at what is forked", move |hands| hands.parent(&root, mode, from.as_deref()));
     let parent = Arc::new(parent.await?);
-    tell_base(daemon, no, &ground, &parent).await?;
     let forks: Vec<Fork> = planned
         .iter()
         .zip(&hypotheses)
@@ -59,14 +58,6 @@ async fn make_all(daemon: &Arc<Daemon>, ask: Create) -> Result<Vec<Fork>, Refusa
             Err(refusal)
         }
     }
-}
-
-/// Ids whose folder is there. One that no record tells of, for the journal is a new one or a restored one, may hold work.
-fn standing(folder: &Path) -> Vec<String> {
-    let below = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let homes = below(folder).flat_map(|session| below(&session.path()));
-    let ids = homes.filter_map(|home| Some(home.path().strip_prefix(folder).ok()?.to_str()?.to_owned()));
-    ids.collect()
 }
 
 /// Behind every number of a fork that is there, and by the clock behind those of forks that were: what still comes of an
@@ -108,6 +99,7 @@ fn intended(
         baseline,
         made_at: clock::now().micros,
         unsynced_boot: boot(),
+        unmeasurable: false,
         independent: parent.mode == Mode::Copy,
         left_out: Vec::new(),
         copy: copy.to_vec(),
@@ -127,14 +119,17 @@ async fn fill(
     parent: &Arc<Parent>,
     copy: Vec<PathBuf>,
 ) -> Result<Vec<Fork>, Refusal> {
+    let baseline = intended.first().map(|fork| fork.baseline).unwrap_or_default();
+    tell_base(daemon, baseline, ground, parent).await?;
     keep(daemon, intended.to_vec()).await?;
+    let refuted = refute_base(daemon, intended[0].session.clone(), baseline).await?;
     let forked = Arc::clone(parent);
     let load =
         by_hand(daemon, "a survey of what is forked", move |hands| hands.survey(&forked, &copy)).await?;
     let made = copies(daemon, intended, parent, load).await?;
     let mut told = Vec::with_capacity(made.len());
     for fork in made {
-        let differs = tell_fork(daemon, &fork, ground, parent).await?;
+        let differs = tell_fork(daemon, &fork, (ground, &refuted), parent).await?;
         if fork.mode == Mode::Copy {
             // Nothing else says what was done in a copy.
             tell_work(daemon, &fork).await?;
@@ -169,6 +164,9 @@ pub(super) fn measure(daemon: &Arc<Daemon>, forks: &[Fork]) {
         for (done, fork) in noted {
             if let Err(refusal) = tell_work(&daemon, &fork).await {
                 tracing::warn!(why = %refusal, fork = fork.fork, "what is done in a fork cannot be told");
+                if let Err(refusal) = note_unmeasurable(&daemon, fork.no).await {
+                    tracing::error!(why = %refusal, fork = fork.fork, "that could not be kept");
+                }
             }
             daemon.forks.note_measured(fork.no);
             drop(done);
@@ -176,8 +174,22 @@ pub(super) fn measure(daemon: &Arc<Daemon>, forks: &[Fork]) {
     });
 }
 
+/// Whoever comes later must not measure from a tree in which work may have been done.
+async fn note_unmeasurable(daemon: &Daemon, no: u64) -> Result<(), Refusal> {
+    let kept = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+        match engine.forks()?.into_iter().find(|fork| fork.no == no) {
+            Some(fork) => engine.keep_fork(&Fork { unmeasurable: true, ..fork }),
+            None => Ok(()),
+        }
+    });
+    kept.await?
+}
+
 /// Leaves nothing of forks that could not be made whole.
 async fn undo(daemon: &Daemon, forks: Vec<Fork>, baseline: u64) {
+    if let Err(refusal) = drop_sides(daemon, forks.clone()).await {
+        tracing::warn!(why = %refusal, "forks that could not be made whole are still followed");
+    }
     let homes: Vec<PathBuf> = forks.iter().map(|fork| fork.home.0.clone()).collect();
     if let Some(watch) = daemon.forks.isolation.get() {
         forks.iter().for_each(|fork| watch.forget(fork.no));

@@ -2,7 +2,7 @@
 
 use super::isolation::Before;
 use super::making::measure;
-use super::{boot, by_hand, ending, guard, isolation, on_disk, violated, violation};
+use super::{boot, by_hand, drop_sides, ending, guard, isolation, on_disk, violated, violation};
 use crate::daemon::Daemon;
 use crate::daemon::handle::Need;
 use crate::protocol::fork::Fork;
@@ -98,6 +98,7 @@ async fn mend_one(daemon: &Daemon, fork: &Fork) -> Result<(), Refusal> {
     }
     match fork.stage {
         Stage::Making => {
+            drop_sides(daemon, vec![fork.clone()]).await?;
             let home = fork.home.0.clone();
             by_hand(daemon, "the undoing of a fork", move |hands| hands.remove(&home)).await?;
             super::forget(daemon, vec![fork.clone()]).await?;
@@ -127,8 +128,15 @@ async fn unmeasured(daemon: &Daemon) -> Result<Vec<Fork>, Refusal> {
     let found = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
         let mut forks = findings.forks(engine)?;
         forks.retain(|fork| fork.stage == Stage::Ready && fork.isolation.state == Isolated::Intact);
+        // Where it was tried and failed, work may have been done since.
+        forks.retain(|fork| !fork.unmeasurable);
         let mut unmeasured = Vec::new();
         for fork in forks {
+            // A journal that lost records may have lost the measure, with the work that was done since.
+            let own = SessionId::new(&fork.fork).and_then(|name| engine.index.session(&name));
+            if own.is_none_or(|own| engine.index.is_doubted(own)) {
+                continue;
+            }
             let work = engine.index.session(&SessionId::of_fork(fork.no, Side::Work));
             let rows = work.map_or(Ok(Vec::new()), |session| engine.index.rows(session))?;
             if !rows.iter().any(|row| row.baseline.seen().is_some()) {
@@ -186,27 +194,33 @@ async fn sync(daemon: &Daemon) -> Result<(), Refusal> {
     on_disk(kept.await??).await
 }
 
-/// Makes every fork independent of its parent's objects that is not.
+/// Makes every fork independent of its parent's objects that is not. One that cannot be keeps nobody from the others.
 async fn free(daemon: &Daemon) -> Result<(), Refusal> {
     sync(daemon).await?;
+    let mut freed = Ok(());
+    let bound = |fork: &Fork| fork.stage == Stage::Ready && !fork.independent;
+    for fork in super::all(daemon).await?.into_iter().filter(bound) {
+        freed = freed.and(free_one(daemon, fork).await);
+    }
+    freed
+}
+
+async fn free_one(daemon: &Daemon, fork: Fork) -> Result<(), Refusal> {
     loop {
-        let forks = super::all(daemon).await?;
-        let bound = |fork: &Fork| fork.stage == Stage::Ready && !fork.independent;
-        let Some(fork) = forks.into_iter().find(bound) else { return Ok(()) };
         // Nobody ends it meanwhile; others may be made and ended, for this may take long.
         let _objects = daemon.forks.objects.lock().await;
-        let Ok(fork) = super::find(daemon, &fork.fork).await else { continue };
+        // Ended by whoever had the lock before.
+        let Ok(fork) = super::find(daemon, &fork.fork).await else { return Ok(()) };
         let _excused = isolation(daemon).await?.excuse(fork.no, &fork.workspace.0.join(".git/objects")).await;
         let workspace = fork.workspace.0.clone();
-        let stop = Arc::clone(&daemon.forks.stop_copying);
-        stop.store(false, Ordering::Relaxed);
+        let stop = Arc::clone(&daemon.forks.stop);
         let freed = by_hand(daemon, "the making of a fork independent", move |hands| {
             hands.make_independent_unless(&stop, &workspace)
         });
         match freed.await {
-            Ok(()) => keep_independent(daemon, fork).await?,
+            Ok(()) => return keep_independent(daemon, fork).await,
             // Whoever ends a fork has stopped it; it goes on when that fork is gone.
-            Err(_) if daemon.forks.stop_copying.load(Ordering::Relaxed) => {}
+            Err(_) if daemon.forks.stop.load(Ordering::SeqCst) => {}
             Err(refusal) => return Err(refusal),
         }
     }

@@ -39,9 +39,9 @@ use crate::protocol::refusal::Refusal;
 use crate::protocol::time;
 use crate::world::dart::Died;
 use isolation::{Before, Finding, Isolation};
-use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OnceCell, watch};
@@ -56,8 +56,11 @@ pub(super) struct Forks {
     turn: tokio::sync::Mutex<()>,
     /// Held while objects of a fork's parent are copied into it, and while a fork ends.
     objects: tokio::sync::Mutex<()>,
-    /// Whoever ends a fork does not wait for gigabytes to be copied.
-    stop_copying: Arc<AtomicBool>,
+    /// Whoever ends a fork does not wait for gigabytes to be copied: set while somebody waits for `objects` to end one.
+    stop: Arc<AtomicBool>,
+    enders: AtomicUsize,
+    /// How often somebody was let in to work in a fork, by its number.
+    begun: Mutex<HashMap<u64, u64>>,
     isolation: OnceCell<Isolation>,
     pub(super) findings: Findings,
     died: Died,
@@ -70,7 +73,7 @@ pub(super) struct Forks {
 }
 
 impl Forks {
-    pub(super) fn new(state: &std::path::Path, config: &Config, died: Died) -> Self {
+    pub(super) fn new(state: &Path, config: &Config, died: Died) -> Self {
         // Paths are compared with it after they were followed.
         let folder = std::fs::canonicalize(state).unwrap_or_else(|_| state.to_owned()).join("forks");
         let git = Git::find().map(|git| git.with_timeout(Duration::from_secs(config.fork.git_timeout_s)));
@@ -82,7 +85,9 @@ impl Forks {
             folder,
             turn: tokio::sync::Mutex::default(),
             objects: tokio::sync::Mutex::default(),
-            stop_copying: Arc::default(),
+            stop: Arc::default(),
+            enders: AtomicUsize::new(0),
+            begun: Mutex::default(),
             isolation: OnceCell::new(),
             findings: Findings::default(),
             died,
@@ -95,6 +100,27 @@ impl Forks {
     /// Whether there may be a fork: their watch has begun, with the first of them, or it is not known yet.
     pub(super) fn any(&self) -> bool {
         self.isolation.initialized() || !*self.mended.borrow()
+    }
+
+    /// Whoever copies objects stops, and nobody does for as long as this is held.
+    async fn stop_copying(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.enders.fetch_add(1, Ordering::SeqCst);
+        self.stop.store(true, Ordering::SeqCst);
+        let objects = self.objects.lock().await;
+        if self.enders.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.stop.store(false, Ordering::SeqCst);
+        }
+        objects
+    }
+
+    /// Somebody is let in to work in a fork. Counted after the watch knows him, and before it is asked whether the fork is
+    /// still there: whoever ends it meanwhile sees him by one or the other, or he finds that it ends.
+    pub(super) fn note_begun(&self, no: u64) {
+        *self.begun.lock().unwrap_or_else(PoisonError::into_inner).entry(no).or_default() += 1;
+    }
+
+    fn begun(&self, no: u64) -> u64 {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner).get(&no).copied().unwrap_or_default()
     }
 
     fn note_unmeasured(&self, no: u64) -> watch::Sender<()> {
@@ -247,6 +273,29 @@ pub(super) async fn all(daemon: &Daemon) -> Result<Vec<Fork>, Refusal> {
     daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| findings.forks(engine)).await?
 }
 
+/// Names that a new fork cannot have: of sessions and forks, and of folders that stand where one would be. What a last daemon
+/// left half done is taken too, so nobody waits for it to be mended.
+pub(super) async fn taken(daemon: &Daemon) -> Result<BTreeSet<String>, Refusal> {
+    let named = daemon.engine.when(Need::Nothing, Instant::now(), |engine, _| {
+        let mut named: BTreeSet<String> = engine.forks()?.into_iter().map(|fork| fork.fork).collect();
+        named.extend(engine.index.names().map(|name| name.as_str().to_owned()));
+        Ok::<_, Refusal>(named)
+    });
+    let mut taken = named.await??;
+    let folder = daemon.forks.folder.clone();
+    let standing = blocking("a look at where forks are", move || standing(&folder)).await;
+    taken.extend(standing.map_err(|undone| Refusal::application("fork_failed", undone))?);
+    Ok(taken)
+}
+
+/// Ids whose folder is there. One that no record tells of, for the journal is a new one or a restored one, may hold work.
+fn standing(folder: &Path) -> Vec<String> {
+    let below = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let homes = below(folder).flat_map(|session| below(&session.path()));
+    let ids = homes.filter_map(|home| Some(home.path().strip_prefix(folder).ok()?.to_str()?.to_owned()));
+    ids.collect()
+}
+
 /// Watches a fork.
 async fn guard(daemon: &Daemon, fork: &Fork, before: Before) -> Result<(), Refusal> {
     let watched = isolation(daemon).await?.guard(fork, before).await;
@@ -270,6 +319,15 @@ async fn keep(daemon: &Daemon, forks: Vec<Fork>) -> Result<(), Refusal> {
         Ok::<_, Refusal>(engine.synced())
     });
     on_disk(kept.await??).await
+}
+
+/// Nothing is to be known any more of what only these forks rested on. Before their trees go: who follows ten thousand files
+/// while they are removed has nothing else to do.
+async fn drop_sides(daemon: &Daemon, forks: Vec<Fork>) -> Result<(), Refusal> {
+    let dropped = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+        forks.iter().try_for_each(|fork| engine.drop_sides(fork))
+    });
+    dropped.await?
 }
 
 /// Journals that forks are no more, on disk when this returns.

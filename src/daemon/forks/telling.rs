@@ -1,6 +1,7 @@
 //! What forks are registered as: the world that they start from, what each of them believes, and what measures its work.
 
 use super::ground::Ground;
+use crate::daemon::engine::Engine;
 use crate::daemon::engine::forking::{HEAD, TREE};
 use crate::daemon::handle::Need;
 use crate::daemon::request::tell_own;
@@ -41,28 +42,41 @@ pub(super) async fn tell_base(
         invariants: full.invariants,
         ..Update::of(name.clone())
     };
-    tell_own(daemon, base).await?;
-    refute(daemon, &name, ground.refuted.iter().map(|id| format!("base/{id}")).collect()).await
+    tell_own(daemon, base).await.map(drop)
+}
+
+/// What has failed in use by now in the session that is forked has failed in its base; gives the ids. From the moment when the
+/// forks are noted on, whoever refutes something there refutes it in the base himself.
+pub(super) async fn refute_base(
+    daemon: &Daemon,
+    session: String,
+    baseline: u64,
+) -> Result<Vec<String>, Refusal> {
+    let base = SessionId::of_fork(baseline, Side::Base);
+    let refuted = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
+        let held = SessionId::new(&session).and_then(|name| engine.index.session(&name));
+        let rows = held.map_or(Ok(Vec::new()), |held| engine.index.rows(held))?;
+        let ids: Vec<String> = rows.into_iter().filter(|row| row.refuted).map(|row| row.id).collect();
+        refute(engine, &base, ids.iter().map(|id| format!("base/{id}")))?;
+        Ok::<_, Refusal>(ids)
+    });
+    refuted.await?
 }
 
 /// What failed in use has failed for whoever takes it over.
-async fn refute(daemon: &Daemon, name: &SessionId, ids: Vec<String>) -> Result<(), Refusal> {
-    let name = name.clone();
-    let refuted = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
-        let Some(session) = engine.index.session(&name) else { return Ok(()) };
-        for id in ids {
-            let at = clock::now();
-            let target = PathBuf::from(id);
-            let record = Record::Refuted {
-                session: name.as_str().to_owned(),
-                target: Reference(target.clone()),
-                at: at.micros,
-            };
-            engine.journaled(&record, |engine| engine.index.refute(session, &target, at))?;
-        }
-        Ok::<_, Refusal>(())
-    });
-    refuted.await?
+fn refute(engine: &mut Engine, name: &SessionId, ids: impl Iterator<Item = String>) -> Result<(), Refusal> {
+    let Some(session) = engine.index.session(name) else { return Ok(()) };
+    for id in ids {
+        let at = clock::now();
+        let target = PathBuf::from(id);
+        let record = Record::Refuted {
+            session: name.as_str().to_owned(),
+            target: Reference(target.clone()),
+            at: at.micros,
+        };
+        engine.journaled(&record, |engine| engine.index.refute(session, &target, at))?;
+    }
+    Ok(())
 }
 
 /// All that is anybody's work in a tree: what git ignores is none, and where there is no git all is.
@@ -82,7 +96,7 @@ fn belief(id: &str, source: Source, seen: Seen) -> Belief {
 pub(super) async fn tell_fork(
     daemon: &Daemon,
     fork: &Fork,
-    ground: &Ground,
+    (ground, refuted): (&Ground, &[String]),
     parent: &Parent,
 ) -> Result<Vec<String>, Refusal> {
     let name = SessionId::new(&fork.fork).expect("because slugs are short and plain");
@@ -108,7 +122,11 @@ pub(super) async fn tell_fork(
         ..told
     };
     let differs = tell_own(daemon, own).await?;
-    refute(daemon, &name, ground.refuted.clone()).await?;
+    let refuted = refuted.to_vec();
+    let taken_over = daemon
+        .engine
+        .when(Need::Nothing, Instant::now(), move |engine, _| refute(engine, &name, refuted.into_iter()));
+    taken_over.await??;
     Ok(differs)
 }
 

@@ -66,7 +66,10 @@ pub(super) async fn decide(daemon: &Arc<Daemon>, ask: Decide, began: Instant) ->
     if said.is_err() {
         // Nobody was told of them, and nobody has worked in them.
         for fork in made {
-            forks::end(daemon, fork, true).await?;
+            let id = fork.fork.clone();
+            if let Err(refusal) = forks::end(daemon, fork, true).await {
+                tracing::error!(why = %refusal, fork = id, "a fork that nobody was told of could not be ended");
+            }
         }
     }
     said
@@ -85,10 +88,8 @@ async fn branch_out(
     let session = view.head.session.as_str();
     let hypotheses = &view.head.goal.hypotheses;
     if !provision {
-        if daemon.forks.any() {
-            let taken = forks::all(daemon).await?.into_iter().map(|fork| fork.fork).collect();
-            decision.branches = branches(session, hypotheses, &daemon.forks.folder, taken);
-        }
+        let taken = forks::taken(daemon).await?;
+        decision.branches = branches(session, hypotheses, &daemon.forks.folder, taken);
         return Ok(Vec::new());
     }
     let ask =

@@ -1,6 +1,6 @@
 //! `context.register` and `context.record`: take in what a client tells, look at it, keep it, and only then answer.
 
-use super::fork::{Crossing, crossing};
+use super::fork::{Crossing, Word, crossing};
 use super::{Answer, Daemon, blind, no_session};
 use crate::daemon::clock;
 use crate::daemon::engine::Engine;
@@ -64,8 +64,13 @@ async fn crossing_of(daemon: &Daemon, update: &Update) -> Result<Crossing, Refus
         }
         source => source.path().map(Path::to_owned).into_iter().collect::<Vec<_>>(),
     };
-    let paths = told.flat_map(inputs).collect();
-    crossing(daemon, &update.session, "foreign_source", update.root.as_deref(), paths).await
+    let word = Word {
+        kind: "foreign_source",
+        paths: told.clone().flat_map(inputs).collect(),
+        named: update.facts.iter().flat_map(|fact| fact.sources.clone()).collect(),
+        ids: update.results.iter().chain(&update.invariants).map(|belief| belief.id.clone()).collect(),
+    };
+    crossing(daemon, &update.session, update.root.as_deref(), word).await
 }
 
 /// Takes in what the daemon tells itself, and is done when all of it has been looked at and is on disk; says which rows are

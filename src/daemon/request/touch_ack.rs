@@ -1,6 +1,6 @@
 //! `touch_ack`: the agent wrote a file itself; what it wrote is what it knows.
 
-use super::fork::crossing;
+use super::fork::{Word, crossing};
 use super::register::{DEADLINE, on_disk};
 use super::{Answer, Daemon, blind, no_such_session};
 use crate::daemon::clock;
@@ -24,7 +24,8 @@ pub(super) async fn touch_ack(daemon: &Daemon, ask: TouchAck) -> Answer {
     let deadline = Instant::now() + Duration::from_millis(daemon.config().context.register_deadline_ms);
     let name = session.clone();
     let path = ask.path.0;
-    let crossing = crossing(daemon, &session, "foreign_write", None, vec![path.clone()]).await?;
+    let word = Word { kind: "foreign_write", paths: vec![path.clone()], ..Word::default() };
+    let crossing = crossing(daemon, &session, None, word).await?;
     let acknowledged = daemon.engine.when(Need::Barrier, deadline, move |engine, sight| {
         if sight == Sight::Blind {
             return Err(blind(engine, DEADLINE));

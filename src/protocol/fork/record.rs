@@ -41,6 +41,9 @@ pub struct Fork {
     /// The boot of the machine in which it was made, until all of it is known to be on disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsynced_boot: Option<String>,
+    /// Its tree could not be registered when it was made, so what was done in it since cannot be told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unmeasurable: bool,
     /// Whether objects of the parent's repository are still needed.
     #[serde(default)]
     pub independent: bool,

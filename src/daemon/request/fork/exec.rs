@@ -23,6 +23,7 @@ pub(super) async fn exec(daemon: &Daemon, ask: Exec) -> Answer {
 async fn begin(daemon: &Daemon, fork: Fork) -> Answer {
     daemon.forks.measured(fork.no).await;
     let exec = isolation(daemon).await?.begin(fork.no).await;
+    daemon.forks.note_begun(fork.no);
     let fork = forks::find(daemon, &fork.fork).await?;
     // The tree that it came from, every other fork, and what is kept of those that were. Journal and logs stand beside the
     // forks: what other sessions believe is in them.

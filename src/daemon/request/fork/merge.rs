@@ -27,14 +27,16 @@ pub(super) async fn merge(daemon: &Daemon, ask: Merge) -> Answer {
     let began = Instant::now();
     let fork = forks::find(daemon, &ask.fork).await?;
     daemon.forks.measured(fork.no).await;
-    isolation(daemon).await?.settled().await;
     // As it stands in the workspace before it is judged: what is committed later is not what was judged.
     let work = work(daemon, &fork).await?;
     let root = fork.parent.root.0.clone();
     let dirty = by_hand(daemon, "a look at the parent's tree", move |hands| Ok(hands.parent_dirty(&root)));
     // A parent that is gone, or is no repository any more, is told by what rests on it.
     let dirty = dirty.await?.ok().map(|dirty| dirty.into_iter().map(WirePath).collect::<Vec<_>>());
-    let (view, moved, fork) = seen(daemon, &fork, ask.deadline_ms).await?;
+    let (view, moved) = seen(daemon, &fork, ask.deadline_ms).await?;
+    // After the view: whatever is stale in it that somebody else wrote has been found by now.
+    isolation(daemon).await?.settled().await;
+    let fork = forks::find(daemon, &fork.fork).await?;
     let view = without_own_work(view, &fork).await?;
     let name = SessionId::new(&fork.fork).expect("because slugs are short and plain");
     let decision = decision::merge(&view).map_err(|_| no_session(&name))?;
@@ -67,16 +69,12 @@ fn parent_head(fork: &Fork, moved: &Moved) -> Option<String> {
 }
 
 /// What the fork rests on and what its parent rests on, in one view; rows of the parent go by `base/` and their ids.
-async fn seen(
-    daemon: &Daemon,
-    fork: &Fork,
-    deadline_ms: Option<u64>,
-) -> Result<(View, Moved, Fork), Refusal> {
+async fn seen(daemon: &Daemon, fork: &Fork, deadline_ms: Option<u64>) -> Result<(View, Moved), Refusal> {
     let own = SessionId::new(&fork.fork).expect("because slugs are short and plain");
     let base = SessionId::of_fork(fork.baseline, Side::Base);
     let need = Need::AllSettled(vec![own.clone(), base.clone(), SessionId::of_fork(fork.no, Side::Work)]);
     let deadline = Instant::now() + daemon.config().deadline(deadline_ms);
-    let (no, findings) = (fork.no, daemon.forks.findings.clone());
+    let fork = fork.clone();
     let seen = daemon.engine.when(need, deadline, move |engine, sight| {
         if sight == Sight::Blind {
             return Err(blind(engine, "deadline_ms"));
@@ -95,11 +93,9 @@ async fn seen(
         view.counts.stale += parent.counts.stale - doubtful(&measures, stale);
         view.counts.unknown += parent.counts.unknown - doubtful(&measures, unknown);
         view.counts.fresh = view.counts.rows - view.counts.stale - view.counts.unknown;
-        let fork =
-            findings.forks(engine)?.into_iter().find(|fork| fork.no == no).ok_or_else(|| no_session(&own))?;
         view.lines.extend(lines);
         let moved = engine.moved(&fork, sight)?;
-        Ok((view, moved, fork))
+        Ok((view, moved))
     });
     seen.await?
 }

@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-pub(super) use access::{Crossing, crossing};
+pub(super) use access::{Crossing, Word, crossing};
 
 pub(super) async fn fork(daemon: &Arc<Daemon>, ask: Ask) -> Answer {
     match ask {
