@@ -2,10 +2,11 @@
 //!
 //! A process of its own does it, which no signal to us reaches: whoever kills us finds the parent as before, or a moment
 //! later merged. Git refuses what was edited meanwhile before it writes anything, and a branch that moved meanwhile, upon
-//! which tree and index go back to where it was.
+//! which tree and index go back to where it was. It ends with the same code where it stops while it writes, so whatever it
+//! does not end well is mended before we say that nothing was done (see `mend`).
 
 use super::super::ForkError;
-use super::mend::Note;
+use super::mend::{self, Mended, Note};
 use super::parent::{Parent, Place};
 use super::{Judged, line, shown};
 use std::ffi::OsStr;
@@ -13,8 +14,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// What the script ends with when the branch had moved.
+/// What the script ends with when the branch had moved, and all is back where it was.
 const MOVED: i32 = 3;
+
+/// And when it could not be taken back.
+const STUCK: i32 = 4;
 
 pub(super) fn land(parent: &Parent, place: &Place, of: &Judged, to: &str) -> Result<(), ForkError> {
     let empty = empty_tree(parent)?;
@@ -35,13 +39,14 @@ pub(super) fn land(parent: &Parent, place: &Place, of: &Judged, to: &str) -> Res
     let mut script = word_by_word(&refresh);
     script.extend(b"\n");
     script.extend(word_by_word(&there));
-    script.extend([b" || {", forget.as_slice(), b"; exit 2; }\n"].concat());
+    // The note stays until it is certain that nothing, or all of it, was done.
+    script.extend(b" || exit 2\n");
     script.extend(word_by_word(&moved));
     script.extend(b" || { ");
     script.extend(word_by_word(&back));
-    script.extend(
-        [b";", forget.as_slice(), format!("; exit {MOVED}; }}\n").as_bytes(), forget.as_slice()].concat(),
-    );
+    script.extend([b"&&", forget.as_slice(), b"&& exit "].concat());
+    script.extend(format!("{MOVED}; exit {STUCK}; }}\n").as_bytes());
+    script.extend([forget.as_slice(), b"; exit 0\n"].concat());
     let ran = run(&there, &script);
     drop(noted);
     if ran.is_err() {
@@ -58,11 +63,37 @@ pub(super) fn land(parent: &Parent, place: &Place, of: &Judged, to: &str) -> Res
             );
             Err(ForkError::refused("parent_moved", why))
         }
-        _ => {
-            let why = format!("git would not write {} ({said}), so nothing was done", shown(parent.tree));
-            Err(ForkError::refused("parent_dirty", why))
-        }
+        code => stopped(parent, code, &said),
     }
+}
+
+/// Git did not come to its end: what it wrote is taken back, or brought to its end, or it is said that it stands.
+fn stopped(parent: &Parent, code: Option<i32>, said: &str) -> Result<(), ForkError> {
+    let tree = shown(parent.tree);
+    // A git that ended by itself left no lock, so one that is there may be another's, who is not to lose it.
+    let mended = parent.refuse_busy().and_then(|()| mend::settle(parent));
+    let (word, why) = match mended {
+        Ok(Mended::Whole | Mended::Ended) => return Ok(()),
+        Ok(Mended::TakenBack) => {
+            ("parent_dirty", format!("git would not write {tree} ({said}), so nothing was done"))
+        }
+        Ok(Mended::Left) if code == Some(STUCK) => {
+            let why = "moved while it was merged, and its tree and index are the merge's still";
+            let remedy = format!("`git -C {tree} reset --merge` takes them to where it is now");
+            ("parent_moved", format!("{tree} {why} ({said}); {remedy}"))
+        }
+        Ok(Mended::Left) => {
+            let why = "moved while it was merged, and git would not write it";
+            let remedy = format!("`git -C {tree} status` shows what of the merge is there, if anything");
+            ("parent_moved", format!("{tree} {why} ({said}); {remedy}"))
+        }
+        Err(error) => {
+            let why =
+                format!("git stopped while it wrote {tree} ({said}), and that could not be taken back yet");
+            (error.code(), format!("{why}: {error}; run it again"))
+        }
+    };
+    Err(ForkError::refused(word, why))
 }
 
 fn empty_tree(parent: &Parent) -> Result<String, ForkError> {
@@ -85,9 +116,11 @@ fn run(like: &Command, script: &[u8]) -> Result<(Option<i32>, String), ForkError
     let heard = heard.map_err(ForkError::io("make", &at))?;
     let read = std::fs::File::open(&at).map_err(ForkError::io("open", &at));
     std::fs::remove_file(&at).map_err(ForkError::io("remove", &at))?;
+    // Before anything is begun, as every error is that leaves here.
+    let read = read?;
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(heard);
     let status = command.status().map_err(ForkError::io("run", std::path::Path::new("/bin/sh")))?;
-    let said = std::io::read_to_string(read?).unwrap_or_default();
+    let said = std::io::read_to_string(read).unwrap_or_default();
     let said: Vec<&str> = said.lines().map(str::trim).take(5).collect();
     Ok((status.code(), said.join(" ")))
 }

@@ -1,8 +1,8 @@
-//! A merge that was cut off while it landed: git itself was killed, or the machine stopped.
+//! A merge that was cut off while it landed: git could not go on or was killed, or the machine stopped.
 //!
 //! What was about to happen is noted beside the index before, with a lock on it for as long as anything of it runs. What the
-//! next run finds is brought to its end where tree and index were written and only the branch was not, and taken back
-//! where they were not. A file that is neither what it was nor what it was to be is not ours to judge: it stays, and is
+//! same run finds when git has failed, or else the next, is brought to its end where tree and index were written and only
+//! the branch was not, and taken back where they were not. A file that is neither what it was nor what it was to be is not ours to judge: it stays, and is
 //! named like any change that is not committed.
 
 use super::super::ForkError;
@@ -45,10 +45,32 @@ impl Note {
     }
 }
 
-/// Ends, or takes back, what was cut off.
+/// What became of a merge that was cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mended {
+    /// All of it was done.
+    Whole,
+    /// The branch was moved at last.
+    Ended,
+    /// Tree and index are as before, or never were otherwise.
+    TakenBack,
+    /// The branch has moved elsewhere since, so what is there is not ours any more.
+    Left,
+}
+
+/// Ends, or takes back, what an earlier run was cut off at.
 pub(super) fn mend(parent: &Parent) -> Result<(), ForkError> {
+    if settle(parent)? != Mended::Ended {
+        return Ok(());
+    }
+    let why = "a merge that had been cut off has been ended; run it again, for the branch moved by that";
+    Err(ForkError::refused("parent_moved", why))
+}
+
+/// The same of what was noted last. The note is gone afterwards, but for an error.
+pub(super) fn settle(parent: &Parent) -> Result<Mended, ForkError> {
     let at = parent.note();
-    let Ok(file) = File::open(&at) else { return Ok(()) };
+    let Ok(file) = File::open(&at) else { return Ok(Mended::TakenBack) };
     let busy = || {
         let why = format!("another merge into {} is being ended; run it again", shown(parent.tree));
         Err(ForkError::refused("parent_busy", why))
@@ -57,23 +79,22 @@ pub(super) fn mend(parent: &Parent) -> Result<(), ForkError> {
         return busy();
     }
     let noted = Note::read(&std::fs::read_to_string(&at).unwrap_or_default());
-    if let Some(note) = noted {
-        let locks = parent.locks(&note.name);
-        if locks.iter().any(|lock| is_open(lock)) {
-            return busy();
+    let mended = match noted {
+        None => Mended::TakenBack,
+        Some(note) => {
+            let locks = parent.locks(&note.name);
+            if locks.iter().any(|lock| is_open(lock)) {
+                return busy();
+            }
+            for lock in &locks {
+                // Most of them are not there.
+                drop(std::fs::remove_file(lock));
+            }
+            end(parent, &note)?
         }
-        for lock in &locks {
-            // Most of them are not there.
-            drop(std::fs::remove_file(lock));
-        }
-        if end(parent, &note)? {
-            std::fs::remove_file(&at).map_err(ForkError::io("remove", &at))?;
-            let why =
-                "a merge that had been cut off has been ended; run it again, for the branch moved by that";
-            return Err(ForkError::refused("parent_moved", why));
-        }
-    }
-    std::fs::remove_file(&at).map_err(ForkError::io("remove", &at))
+    };
+    std::fs::remove_file(&at).map_err(ForkError::io("remove", &at))?;
+    Ok(mended)
 }
 
 /// Whether any process of ours has it open: a git at work, that is.
@@ -83,26 +104,29 @@ fn is_open(lock: &Path) -> bool {
     files.flatten().flatten().any(|file| std::fs::read_link(file.path()).is_ok_and(|target| target == lock))
 }
 
-/// Whether the branch was moved at last.
-fn end(parent: &Parent, note: &Note) -> Result<bool, ForkError> {
+fn end(parent: &Parent, note: &Note) -> Result<Mended, ForkError> {
     let mut asked = parent.command(["rev-parse", "--verify", "--quiet", &note.name]);
     let (born, at) = parent.git.tells("read the branch", &mut asked)?;
-    if born && line(&at) != note.from {
-        // It moved, by that merge or since: nothing is to be done, or the usual questions find out.
-        return Ok(false);
-    }
-    let mut asked = parent.command(["diff-index", "--cached", "--quiet", &note.to]);
+    let at = line(&at);
     // Git writes the index when the tree is written.
-    if parent.git.asks("look at the index", &mut asked)? {
+    let is_written = || {
+        let mut asked = parent.command(["diff-index", "--cached", "--quiet", &note.to]);
+        parent.git.asks("look at the index", &mut asked)
+    };
+    if born && at != note.from {
+        // Nothing is to be done, or the usual questions find out.
+        return Ok(if at == note.to && is_written()? { Mended::Whole } else { Mended::Left });
+    }
+    if is_written()? {
         let nothing = "0".repeat(note.to.len());
         let old = if born { &note.from } else { &nothing };
         let mut moved = parent.command(["update-ref", "-m", "Merge fork"]);
         moved.args((note.name == "HEAD").then_some("--no-deref")).args([&note.name, &note.to, old]);
         parent.git.run("move the branch", &mut moved)?;
-        return Ok(true);
+        return Ok(Mended::Ended);
     }
     take_back(parent, note)?;
-    Ok(false)
+    Ok(Mended::TakenBack)
 }
 
 /// The index is as it was: what of the tree is as it was to be becomes what it was.

@@ -7,7 +7,8 @@
 //! or other program that a repository names is run, and nothing of the fork's configuration is read.
 //!
 //! One window stays open: if the machine stops, or git itself is killed, while it writes the tree, the parent is left half
-//! way, as any git leaves it. The next run brings it to its end or takes it back (see `mend`).
+//! way, as any git leaves it. The next run brings it to its end or takes it back (see `mend`), as this one does where git
+//! could not go on.
 
 mod aside;
 mod land;

@@ -4,6 +4,7 @@
 
 mod again;
 mod confine;
+mod cut_off;
 mod exec;
 mod merge;
 mod refused;
