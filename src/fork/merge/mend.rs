@@ -54,7 +54,7 @@ pub(super) enum Mended {
     Ended,
     /// Tree and index are as before, or never were otherwise.
     TakenBack,
-    /// The branch has moved elsewhere since, so what is there is not ours any more.
+    /// The branch has moved elsewhere since, or another is checked out, so what is there is not ours any more.
     Left,
 }
 
@@ -105,6 +105,10 @@ fn is_open(lock: &Path) -> bool {
 }
 
 fn end(parent: &Parent, note: &Note) -> Result<Mended, ForkError> {
+    if parent.place()?.name != note.name {
+        // Tree and index are of what is checked out, and whoever did that has seen them.
+        return Ok(Mended::Left);
+    }
     let mut asked = parent.command(["rev-parse", "--verify", "--quiet", &note.name]);
     let (born, at) = parent.git.tells("read the branch", &mut asked)?;
     let at = line(&at);

@@ -197,3 +197,24 @@ fn a_branch_that_was_not_moved_when_all_was_written_is_moved_by_the_next_run() {
     assert!(scene.is_at_rest(), "{:?}", scene.leftovers());
     scene.merge().ends(0);
 }
+
+/// The tree is written half, or whole and only the branch is not moved: whoever then checks out another branch has it.
+#[test]
+fn what_somebody_took_over_on_another_branch_is_left_to_them() {
+    for (word, half) in [("read-tree", "@git show \"$last:new\" > new"), ("update-ref", ":")] {
+        let scene = two_sides();
+        let old = scene.head();
+        cut_off(&scene, word, half);
+        git(&scene.parent, &["checkout", "-q", "-b", "rescue"]);
+        scene.commit(&scene.parent, "rescued");
+        let rescued = scene.head();
+        let taken_over = scene.merge().ends(2);
+        assert!(taken_over.err.contains("branch rescue"), "{word}: {taken_over:?}");
+        assert_eq!(git(&scene.parent, &["rev-parse", "main"]), old, "{word}");
+        assert_eq!((scene.head(), scene.is_at_rest()), (rescued, true), "{word}: {:?}", scene.leftovers());
+        assert!(scene.parent.join("new").exists(), "{word}");
+        // Nor does it block anybody for ever.
+        git(&scene.parent, &["checkout", "-q", "main"]);
+        scene.merge().ends(0);
+    }
+}
