@@ -12,6 +12,7 @@ use rustix::io::FdFlags;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -143,8 +144,7 @@ fn take_back(parent: &Parent, note: &Note) -> Result<(), ForkError> {
     let changed = listed("--diff-filter=MT")?;
     let other = unlike(parent, &note.to)?;
     for path in added.iter().filter(|path| !other.contains(*path)) {
-        let path = parent.tree.join(path);
-        std::fs::remove_file(&path).map_err(ForkError::io("remove", &path))?;
+        remove_added(&parent.tree.join(path))?;
     }
     let merged: BTreeSet<&PathBuf> = changed.iter().filter(|path| !other.contains(*path)).collect();
     let deleted = listed("--diff-filter=D")?;
@@ -162,9 +162,25 @@ fn take_back(parent: &Parent, note: &Note) -> Result<(), ForkError> {
     Ok(())
 }
 
+fn remove_added(path: &Path) -> Result<(), ForkError> {
+    if std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
+        // A submodule, which git makes as an empty folder; one that holds something is somebody's.
+        drop(std::fs::remove_dir(path));
+        return Ok(());
+    }
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(ForkError::io("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
 /// Paths of a commit that stand otherwise in the tree.
 fn unlike(parent: &Parent, commit: &str) -> Result<BTreeSet<PathBuf>, ForkError> {
     let index = parent.note().with_extension("index");
+    for left in [&index, &index.with_extension("index.lock")] {
+        // Of a git that was killed while it mended, for whoever mends has the note to itself.
+        drop(std::fs::remove_file(left));
+    }
     let with = |args: &[&str]| {
         let mut command = parent.command(args.iter().map(OsStr::new));
         command.env("GIT_INDEX_FILE", &index);

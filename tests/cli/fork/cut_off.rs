@@ -218,3 +218,23 @@ fn what_somebody_took_over_on_another_branch_is_left_to_them() {
         scene.merge().ends(0);
     }
 }
+
+/// An empty folder is what git makes of a submodule, and the lock is what a git leaves that is killed while it mends.
+#[test]
+fn a_mending_that_was_cut_off_too_does_not_stand_in_the_way_of_the_next() {
+    let scene = two_sides();
+    fs::create_dir(scene.workspace.join("inner")).unwrap();
+    let commit = format!("160000,{},inner", scene.tip());
+    git(&scene.workspace, &["update-index", "--add", "--cacheinfo", &commit]);
+    git(&scene.workspace, &["commit", "-qm", "inner"]);
+    cut_off(&scene, "read-tree", "@git show \"$last:new\" > new; mkdir inner");
+    let repository = scene.parent.join(".git");
+    fs::copy(repository.join("index"), repository.join("staled-merge.index")).unwrap();
+    fs::write(repository.join("staled-merge.index.lock"), "").unwrap();
+    let mut judged = scene.judgement();
+    judged["parent_branch"] = json!("side");
+    scene.merge_by(judged, &[]).fails(2, "branch side");
+    assert!(scene.is_at_rest() && !scene.parent.join("new").exists(), "{:?}", scene.leftovers());
+    assert!(!scene.parent.join("inner").exists());
+    scene.merge().ends(0);
+}
