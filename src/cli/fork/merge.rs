@@ -14,7 +14,7 @@ use crate::fork::git::Git;
 use crate::fork::merge::{Judged, Merged, STALE, apply};
 use crate::protocol::fork::ask::{Discard, List, Merge};
 use crate::protocol::path::WirePath;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -124,7 +124,7 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
     let judged_first = judged(&said.answer)?;
     let git = Git::find().map_err(|error| refused(error.into()))?.with_timeout(PATIENCE);
     let merged = apply(&git, &judged_first, || {
-        said = Said::of(ask_again(&mut client, &ask, shell)?)?;
+        said = Said::of(ask_again(&mut client, "fork.merge", &ask, shell)?)?;
         if said.lets_merge() { Ok(judged(&said.answer)?) } else { Err(Unmerged::NotLet) }
     });
     let merged = match merged {
@@ -138,7 +138,7 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
     };
     let discarded = match (&merged, args.discard_others) {
         (Merged::Conflict(_), _) | (_, false) => Vec::new(),
-        _ => discard_others(&mut client, &said.value, shell)?,
+        _ => discard_others(&mut client, &said.value, shell),
     };
     let code = u8::from(matches!(merged, Merged::Conflict(_)));
     answered(code, print_merged(&merged, &said.answer, said.value, &discarded, shell))
@@ -146,11 +146,11 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
 
 /// On the connection that there is; a daemon that was started anew meanwhile, or that let go of who was silent for as long as
 /// the merge took, is asked on another.
-fn ask_again(client: &mut Client, ask: &Merge, shell: &Shell) -> Result<String, Stop> {
-    match client.ask("fork.merge", ask) {
+fn ask_again(client: &mut Client, method: &str, ask: &impl Serialize, shell: &Shell) -> Result<String, Stop> {
+    match client.ask(method, ask) {
         Err(ClientError::Broken { .. }) => {
             *client = shell.client()?;
-            Ok(client.ask("fork.merge", ask)?)
+            Ok(client.ask(method, ask)?)
         }
         told => Ok(told?),
     }
@@ -211,22 +211,33 @@ fn print(said: &Said, shell: &mut Shell) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Every other fork of the session goes; what it did is kept, and where is said.
-fn discard_others(client: &mut Client, judgement: &Value, shell: &Shell) -> Result<Vec<Value>, Stop> {
+/// Every other fork of the session goes; what it did is kept, and where is said. It is merged already: what stays is said,
+/// and does not undo that.
+fn discard_others(client: &mut Client, judgement: &Value, shell: &Shell) -> Vec<Value> {
+    let stay = |which: &str, stop: Stop| {
+        if let Stop::Failed(why) = stop {
+            let why = why.to_string();
+            shell.out.talk(&format!("staled: {which}: {}", why.trim_start_matches("staled: ")));
+        }
+    };
     let ask = List { session: judgement["session"].as_str().map(str::to_owned) };
-    let listed = parse(&client.ask("fork.list", &ask)?)?;
+    let listed = ask_again(client, "fork.list", &ask, shell).and_then(|answer| parse(&answer));
+    let listed = listed.unwrap_or_else(|stop| {
+        stay("it is merged; the others stay", stop);
+        Value::Null
+    });
     let mut gone = Vec::new();
     for fork in list(&listed, "forks").iter().filter_map(|fork| fork["fork"].as_str()) {
         if judgement["fork"] == fork {
             continue;
         }
-        match client.ask("fork.discard", &Discard { fork: fork.to_owned(), force: true }) {
-            Ok(answer) => gone.push(parse(&answer)?),
-            // It is merged; one that stays is said and does not undo that.
-            Err(error) => shell.out.talk(&format!("staled: {} stays: {error}", harmless(fork))),
+        let ask = Discard { fork: fork.to_owned(), force: true };
+        match ask_again(client, "fork.discard", &ask, shell).and_then(|answer| parse(&answer)) {
+            Ok(answer) => gone.push(answer),
+            Err(stop) => stay(&format!("it is merged; {} stays", harmless(fork)), stop),
         }
     }
-    Ok(gone)
+    gone
 }
 
 fn print_merged(

@@ -197,3 +197,33 @@ fn a_daemon_that_let_go_of_the_connection_meanwhile_is_asked_on_another() {
     run.ends(0);
     assert_eq!((scene.head(), asked, scene.is_at_rest()), (scene.tip(), 2, true));
 }
+
+/// It has landed by then, so neither a connection that is closed nor a daemon that is gone takes that back.
+#[test]
+fn who_is_to_discard_the_others_when_it_is_merged_is_asked_on_another_connection_too() {
+    for stopped in [false, true] {
+        let scene = Scene::forked();
+        let socket = tempfile::Builder::new().prefix("again").tempdir_in(&scene.place.home).unwrap().keep();
+        let socket = socket.join("socket");
+        let (judged, asked, there) = (scene.judgement(), AtomicUsize::new(0), socket.clone());
+        serve_each(&socket, 2, move |method, asking| {
+            if asked.fetch_add(1, Ordering::Relaxed) == 1 && stopped {
+                fs::remove_file(&there).unwrap();
+            }
+            match method {
+                "fork.merge" => judged.clone(),
+                "fork.list" => json!({ "forks": [{ "fork": "s/other" }] }),
+                _ => json!({ "fork": asking["fork"], "discarded": true, "kept": null }),
+            }
+        });
+        let merge = ["fork", "merge", "s/try", "--apply", "--discard-others"];
+        let run = within_a_minute(scene.command(&socket, &merge)).ends(0);
+        assert!(run.out.contains(&scene.tip()[..12]), "what it is now is said: {run:?}");
+        assert_eq!(
+            (scene.head(), run.out.contains("s/other is discarded")),
+            (scene.tip(), !stopped),
+            "{run:?}"
+        );
+        assert_eq!(run.err.contains("it is merged; the others stay: no daemon answers"), stopped, "{run:?}");
+    }
+}
