@@ -87,10 +87,7 @@ pub(super) fn settle(parent: &Parent) -> Result<Mended, ForkError> {
             if locks.iter().any(|lock| is_open(lock)) {
                 return busy();
             }
-            for lock in &locks {
-                // Most of them are not there.
-                drop(std::fs::remove_file(lock));
-            }
+            clear(parent, &locks)?;
             end(parent, &note)?
         }
     };
@@ -100,9 +97,38 @@ pub(super) fn settle(parent: &Parent) -> Result<Mended, ForkError> {
 
 /// Whether any process of ours has it open: a git at work, that is.
 fn is_open(lock: &Path) -> bool {
+    // As the kernel names it; one that is not there nobody needs.
+    let Ok(lock) = std::fs::canonicalize(lock) else { return false };
     let files = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let files = files.filter_map(|process| std::fs::read_dir(process.path().join("fd")).ok());
     files.flatten().flatten().any(|file| std::fs::read_link(file.path()).is_ok_and(|target| target == lock))
+}
+
+/// Removes what a killed git left. A git that waits for an editor has closed its lock and needs it still.
+fn clear(parent: &Parent, locks: &[PathBuf]) -> Result<(), ForkError> {
+    for lock in locks.iter().filter(|lock| std::fs::symlink_metadata(lock).is_ok()) {
+        if let Some((id, name)) = git_at_work(&parent.folders()) {
+            let (tree, lock) = (shown(parent.tree), shown(lock));
+            let why =
+                format!("{name} (process {id}) runs in {tree} and may hold {lock}; end it and run it again");
+            return Err(ForkError::refused("parent_busy", why));
+        }
+        drop(std::fs::remove_file(lock));
+    }
+    Ok(())
+}
+
+/// A process that is git, or begins so, and is at home in one of these folders.
+fn git_at_work(folders: &[PathBuf]) -> Option<(String, String)> {
+    std::fs::read_dir("/proc").into_iter().flatten().flatten().find_map(|process| {
+        let name = std::fs::read_to_string(process.path().join("comm")).ok()?;
+        if !name.starts_with("git") {
+            return None;
+        }
+        let at = std::fs::read_link(process.path().join("cwd")).ok()?;
+        let is_here = folders.iter().any(|folder| at.starts_with(folder));
+        is_here.then(|| (process.file_name().display().to_string(), name.trim_end().to_owned()))
+    })
 }
 
 fn end(parent: &Parent, note: &Note) -> Result<Mended, ForkError> {

@@ -97,6 +97,12 @@ impl<'a> Parent<'a> {
         [self.gitdir.join("index.lock"), self.gitdir.join("HEAD.lock"), branch]
     }
 
+    /// Where a git that works on it is at home, links resolved.
+    pub(super) fn folders(&self) -> Vec<PathBuf> {
+        let folders = [self.tree, &self.gitdir, &self.common].into_iter();
+        folders.filter_map(|folder| std::fs::canonicalize(folder).ok()).collect()
+    }
+
     pub(super) fn refuse_busy(&self) -> Result<(), ForkError> {
         let busy = UNDER_WAY.iter().find(|(file, _)| self.gitdir.join(file).exists());
         busy.map_or(Ok(()), |(file, what)| {

@@ -8,7 +8,7 @@ use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// A git that kills whoever merges when it is run for the nth time, and then does what it was asked.
 fn deadly(scene: &Scene, at: u32) -> PathBuf {
@@ -237,4 +237,26 @@ fn a_mending_that_was_cut_off_too_does_not_stand_in_the_way_of_the_next() {
     assert!(scene.is_at_rest() && !scene.parent.join("new").exists(), "{:?}", scene.leftovers());
     assert!(!scene.parent.join("inner").exists());
     scene.merge().ends(0);
+}
+
+/// Such as `git commit` with an editor: its lock is closed, and it is not done.
+#[test]
+fn the_lock_of_a_git_that_waits_is_left_to_it() {
+    let scene = two_sides();
+    cut_off(&scene, "read-tree", "@git show \"$last:new\" > new");
+    let lock = scene.parent.join(".git/index.lock");
+    fs::write(&lock, "its index").unwrap();
+    let waiting = scene.place.root.join("git-waiting");
+    fs::write(&waiting, "#!/bin/sh\nread line\n").unwrap();
+    fs::set_permissions(&waiting, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut waits = Command::new(&waiting).current_dir(&scene.parent).stdin(Stdio::piped()).spawn().unwrap();
+    let run = scene.merge();
+    let stood = fs::read_to_string(&lock);
+    drop(waits.stdin.take());
+    waits.wait().unwrap();
+    run.fails(2, &format!("git-waiting (process {}) runs in", waits.id()));
+    assert_eq!(stood.unwrap(), "its index");
+    // What is left when nobody waits any more is a dead git's.
+    scene.merge().ends(0);
+    assert!(scene.is_at_rest(), "{:?}", scene.leftovers());
 }
