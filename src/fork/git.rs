@@ -61,7 +61,7 @@ pub enum GitError {
         said: String,
     },
     /// It took too long.
-    #[error("git did not {what} within {seconds} s; fork.git_timeout_s is the limit")]
+    #[error("git did not {what} within {seconds} s")]
     TimedOut {
         /// What it was to do.
         what: &'static str,

@@ -26,10 +26,12 @@ fn git(version: Result<(u32, u32), GitError>) -> Finding {
             format!("install git {least}.{more} or newer for `staled fork merge --apply`"),
         ),
         Ok((major, minor)) => Finding::well(NAME, format!("{major}.{minor}")),
-        // The error says what would help.
         Err(error) => {
-            let said = error.to_string();
-            let (found, remedy) = said.split_once(": ").unwrap_or((&said, "install git 2.38 or newer"));
+            let (said, install) = (error.to_string(), format!("install git {least}.{more} or newer"));
+            // These two say what would help.
+            let helped = matches!(error, GitError::Missing | GitError::TooOld { .. });
+            let (found, remedy) =
+                helped.then(|| said.split_once(": ")).flatten().unwrap_or((&said, &install));
             Finding::wrong(NAME, found, remedy)
         }
     }
@@ -85,6 +87,14 @@ mod tests {
         assert!(missing.remedy.unwrap().starts_with("install git 2.31"));
         let old = git(Err(GitError::TooOld { found: "2.20".into() }));
         assert!(old.found.contains("2.20") && old.remedy.unwrap().contains("2.31"));
+        let failed = GitError::Failed {
+            what: "say its version",
+            status: "exit status: 1".into(),
+            said: "fatal: no".into(),
+        };
+        let failed = git(Err(failed));
+        assert_eq!(failed.found, "git could not say its version (exit status: 1): fatal: no");
+        assert_eq!(failed.remedy.unwrap(), "install git 2.38 or newer");
         assert!(confinement(Ok(())).is_well());
         let unconfined = confinement(Err("the kernel's landlock cannot confine (why); Linux".into()));
         assert_eq!(unconfined.found, "the kernel's landlock cannot confine (why)");

@@ -20,8 +20,9 @@ use std::process::{Command, ExitStatus};
 /// Run a command that the kernel keeps to its own fork
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The command reads and runs everything but the parent's tree and other forks, and writes in the fork's workspace and its
-scratchpad, where TMPDIR is. Its exit code is passed on, 128 and the number of the signal that ended it.
+The command reads and runs everything but the parent's tree, other forks and staled's own state; folders that hold one of
+these cannot be listed, and what is made in them later is not seen. It writes in the fork's workspace and its scratchpad,
+where TMPDIR is. Its exit code is passed on, 128 and the number of the signal that ended it.
 
 Not prevented: what another program does for it through a unix socket, the daemon's own among them (it may ask the daemon
 for anything that you may); names and times of hidden files, and their mode (stat, inotify, chmod, utimes); root.

@@ -30,7 +30,7 @@ use super::handle::{EngineHandle, Need};
 use super::synced::synced;
 use crate::config::Config;
 use crate::decision::plan::id_of;
-use crate::fork::git::Git;
+use crate::fork::git::{Git, GitError};
 use crate::fork::{ForkError, Hands, Place};
 use crate::protocol::fork::Fork;
 use crate::protocol::fork::record::{Isolated, Stage, Violation};
@@ -356,7 +356,12 @@ pub(super) async fn by_hand<T: Send + 'static>(
     let hands = Arc::clone(&daemon.forks.hands);
     let done = blocking(what, move || work(&hands)).await;
     let done = done.map_err(|undone| Refusal::application("fork_failed", undone))?;
-    done.map_err(|error| Refusal::application(error.code(), error))
+    done.map_err(|error| match error {
+        ForkError::Git(GitError::TimedOut { .. }) => {
+            Refusal::application(error.code(), format!("{error}; fork.git_timeout_s is the limit"))
+        }
+        error => Refusal::application(error.code(), error),
+    })
 }
 
 /// A violation that was seen now.
