@@ -282,7 +282,6 @@ async fn live(
     });
     let ended = serve(&daemon, (listener, &post), engine, stop.subscribe(), signals, serving).await;
     if ended.is_ok() {
-        drop(tokio::time::timeout(ENGINE_GRACE, daemon.forks.stop()).await);
         // Nobody appends any more. A disk that hangs does not hold up the end.
         drop(tokio::time::timeout(ENGINE_GRACE, daemon.log.anchor()).await);
     }
@@ -340,9 +339,11 @@ async fn serve(
         tracing::warn!(bound_ms = bound.as_millis() as u64, "requests were still unanswered at the bound");
         server.abort();
     }
+    // Before the engine, which keeps what was seen of forks.
+    drop(tokio::time::timeout(ENGINE_GRACE, daemon.forks.stop(&daemon.engine)).await);
     daemon.engine.stop();
     // Even with nothing left of the bound the engine gets a moment: it has only its index to flush.
-    let ended = tokio::time::timeout_at(by + ENGINE_GRACE, engine).await;
+    let ended = tokio::time::timeout_at(by.max(tokio::time::Instant::now()) + ENGINE_GRACE, engine).await;
     drop(signals);
     ended.map_or(Ok(()), flatten)
 }

@@ -57,6 +57,24 @@ fn what_is_written_while_no_daemon_watches_is_not_called_intact() {
 }
 
 #[test]
+fn what_is_written_just_before_a_daemon_ends_is_known_to_the_next() {
+    let mut scene = Scene::new();
+    let forks = scene.create(&json!({}));
+    for fork in &forks {
+        std::fs::write(super::at(&fork["workspace"]).join("src/clock.rs"), "late\n").unwrap();
+        let Scene { place, daemon } = scene;
+        daemon.stop();
+        scene = Scene { daemon: Daemon::start(&place.home), place };
+        let isolation = &scene.status(fork["fork"].as_str().unwrap())["isolation"];
+        assert_eq!(
+            (isolation["state"].as_str(), isolation["seen"][0]["kind"].as_str()),
+            (Some("broken"), Some("undeclared_write")),
+            "{isolation}"
+        );
+    }
+}
+
+#[test]
 fn a_fork_that_cannot_be_watched_keeps_nobody_from_the_others() {
     let scene = Scene::new();
     let forks = scene.create(&json!({}));

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-pub(in crate::daemon) use super::ledger::{Finding, Told};
+pub(in crate::daemon) use super::ledger::{AllKept, Finding, Told};
 
 /// How often it is asked whether something ended without a word.
 const TICK: Duration = Duration::from_secs(1);
@@ -67,8 +67,9 @@ impl Isolation {
         cookie_folder: &Path,
         died: &Died,
         told: Told,
+        all_kept: AllKept,
     ) -> Result<Self, IsolationError> {
-        let ledger = Arc::new(Ledger::new(told));
+        let ledger = Arc::new(Ledger::new(told, all_kept));
         let theirs = Arc::clone(&ledger);
         let told = Box::new(move |seen| theirs.take(seen));
         let guard = Arc::new(Guard::start(cookie_folder, told, died)?);
@@ -159,7 +160,8 @@ impl Isolation {
         Excused { guard, ledger, no, below: below.to_owned() }
     }
 
-    /// Notes until when everything was watched, so that the next daemon knows what it missed.
+    /// Notes until when everything was watched, so that the next daemon knows what it missed; not while a finding waits to be
+    /// kept.
     pub(in crate::daemon) async fn stop(&self) {
         let (done, told) = oneshot::channel();
         let ledger = Arc::clone(&self.ledger);
@@ -260,7 +262,7 @@ fn tick_along(guard: &Arc<Guard>, ledger: &Arc<Ledger>, died: &Died) -> std::io:
     Ok(ticking)
 }
 
-/// Notes the barrier of the round before: what was found until then has had time to be journaled.
+/// Notes the barrier of the round before: what was found until then has had time to be kept.
 fn stamp_late(guard: &Guard, ledger: &Arc<Ledger>, until: &Arc<Mutex<Option<FileTime>>>) {
     let last = until.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(last) = last {

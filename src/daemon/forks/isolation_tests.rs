@@ -1,5 +1,6 @@
 //! What has a reason is no finding, and what has none is, on real folders.
 
+use super::Findings;
 use super::isolation::{Before, Finding, Isolation};
 use crate::protocol::fork::Fork;
 use crate::protocol::fork::record::{Isolated, Isolation as Recorded, Mode, Parent, Stage};
@@ -9,6 +10,8 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -21,6 +24,8 @@ pub(super) struct Stage0 {
     pub(super) base: PathBuf,
     pub(super) isolation: Isolation,
     found: UnboundedReceiver<Finding>,
+    /// Whether what is found is kept.
+    all_kept: Arc<AtomicBool>,
 }
 
 pub(super) fn fork(base: &Path, no: u64, name: &str) -> Fork {
@@ -60,19 +65,22 @@ pub(super) fn fork(base: &Path, no: u64, name: &str) -> Fork {
     }
 }
 
-fn start(cookies: &Path) -> (Isolation, UnboundedReceiver<Finding>) {
+fn start(cookies: &Path, all_kept: &Arc<AtomicBool>) -> (Isolation, UnboundedReceiver<Finding>) {
     let (findings, found) = unbounded_channel();
     // Nobody listens any more when a test has ended.
     let told = Box::new(move |finding| drop(findings.send(finding)));
-    (Isolation::start(cookies, &Died::default(), told).unwrap(), found)
+    let all_kept = Arc::clone(all_kept);
+    let all_kept = Box::new(move || all_kept.load(Ordering::SeqCst));
+    (Isolation::start(cookies, &Died::default(), told, all_kept).unwrap(), found)
 }
 
 impl Stage0 {
     pub(super) fn new() -> Self {
         let temp = tempfile::Builder::new().prefix("staled-").tempdir().unwrap();
         let base = temp.path().canonicalize().unwrap();
-        let (isolation, found) = start(&base.join("cookies"));
-        Self { _temp: temp, base, isolation, found }
+        let all_kept = Arc::new(AtomicBool::new(true));
+        let (isolation, found) = start(&base.join("cookies"), &all_kept);
+        Self { _temp: temp, base, isolation, found, all_kept }
     }
 
     /// As a daemon that was stopped, or that was killed, and its next one.
@@ -80,7 +88,7 @@ impl Stage0 {
         if stopped {
             self.isolation.stop().await;
         }
-        let (isolation, found) = start(&self.base.join("cookies"));
+        let (isolation, found) = start(&self.base.join("cookies"), &self.all_kept);
         (self.isolation, self.found) = (isolation, found);
     }
 
@@ -334,7 +342,7 @@ async fn what_changes_while_no_daemon_watches_is_doubt_and_what_did_not_is_none(
         assert!(stage.is_quiet().await);
     }
     stage.isolation.stop().await;
-    let (gone, ungone) = (start(&stage.base.join("other")), &path);
+    let (gone, ungone) = (start(&stage.base.join("other"), &stage.all_kept), &path);
     stage.isolation = gone.0;
     stage.found = gone.1;
     fs::write(ungone, "y").unwrap();
@@ -367,6 +375,41 @@ async fn a_daemon_that_was_killed_knows_until_when_all_was_watched() {
     fs::remove_file(fork.home.0.join("watched")).unwrap();
     stage.isolation.guard(&fork, Before::Watched).await.unwrap();
     assert_eq!(stage.paths().await, [fork.workspace.0.clone()].into(), "nothing is known, and that is said");
+}
+
+#[tokio::test]
+async fn a_violation_that_was_seen_and_not_kept_is_doubt_for_the_next_daemon() {
+    let mut stage = Stage0::new();
+    let fork = stage.fork(1, "a").await;
+    stage.isolation.stop().await;
+    let path = fork.workspace.0.join("f");
+    stage.all_kept.store(false, Ordering::SeqCst);
+    fs::write(&path, "x").unwrap();
+    assert_eq!(stage.found().await[0].violation.kind, "undeclared_write");
+    stage.again(true).await;
+    stage.isolation.guard(&fork, Before::Watched).await.unwrap();
+    let found = stage.found().await;
+    assert!(found.iter().all(|found| found.state == Isolated::Unknown), "{found:#?}");
+    let paths: BTreeSet<_> = found.into_iter().map(|found| found.violation.path.0).collect();
+    assert_eq!(paths, [path, fork.workspace.0.clone()].into());
+    // That was not kept either, until now.
+    stage.isolation.stop().await;
+    stage.all_kept.store(true, Ordering::SeqCst);
+    stage.again(true).await;
+    stage.isolation.guard(&fork, Before::Watched).await.unwrap();
+    assert!(stage.is_quiet().await, "what was put off was noted in the end");
+}
+
+#[test]
+fn what_waits_to_be_kept_or_is_just_being_kept_is_not_kept() {
+    let findings = Findings::default();
+    assert!(findings.are_kept());
+    let keeping = findings.lock();
+    assert!(!findings.are_kept());
+    drop(keeping);
+    let violation = super::violation("unwatched", PathBuf::from("/f"), None);
+    findings.lock().push(Finding { no: 1, state: Isolated::Unknown, violation });
+    assert!(!findings.are_kept());
 }
 
 #[tokio::test]

@@ -28,6 +28,9 @@ pub(in crate::daemon) struct Finding {
 /// Is told each finding, on the thread of the watch, before any barrier that comes after what it is about.
 pub(in crate::daemon) type Told = Box<dyn Fn(Finding) + Send + Sync>;
 
+/// Says whether every finding that was told by now is where the next daemon finds it.
+pub(in crate::daemon) type AllKept = Box<dyn Fn() -> bool + Send + Sync>;
+
 /// What is known of one fork.
 pub(super) struct Kept {
     pub(super) account: Account,
@@ -43,12 +46,13 @@ pub(super) struct Kept {
 pub(super) struct Ledger {
     kept: Mutex<BTreeMap<u64, Kept>>,
     told: Told,
+    all_kept: AllKept,
     begun: Instant,
 }
 
 impl Ledger {
-    pub(super) fn new(told: Told) -> Self {
-        Self { kept: Mutex::default(), told, begun: Instant::now() }
+    pub(super) fn new(told: Told, all_kept: AllKept) -> Self {
+        Self { kept: Mutex::default(), told, all_kept, begun: Instant::now() }
     }
 
     pub(super) fn now(&self) -> Ms {
@@ -157,8 +161,12 @@ impl Ledger {
         self.kept().values_mut().for_each(|kept| kept.due |= std::mem::take(&mut kept.stirred));
     }
 
-    /// Notes at each fork of which something was told before the mark that everything until then has been.
+    /// Notes at each fork of which something was told before the mark that everything until then has been. A finding that is
+    /// not kept yet would be lost behind that: then nothing is noted, which is doubt for the next daemon.
     pub(super) fn stamp(&self, until: FileTime) {
+        if !(self.all_kept)() {
+            return;
+        }
         for kept in self.kept().values_mut().filter(|kept| kept.due) {
             kept.due = false;
             if let Err(error) = stamp(&kept.home, until) {

@@ -142,11 +142,15 @@ impl Forks {
         }
     }
 
-    /// Notes until when all was watched, for the next daemon.
-    pub(super) async fn stop(&self) {
-        if let Some(isolation) = self.isolation.get() {
-            isolation.stop().await;
-        }
+    /// Keeps what was seen until now, and notes for the next daemon until when that is. The engine must be there still.
+    pub(super) async fn stop(&self, engine: &EngineHandle) {
+        let Some(isolation) = self.isolation.get() else { return };
+        isolation.settled().await;
+        let findings = self.findings.clone();
+        let keeping = engine.when(Need::Nothing, Instant::now(), move |engine, _| findings.keep(engine));
+        // What is not kept is not noted as told either.
+        drop(keeping.await);
+        isolation.stop().await;
     }
 
     /// Done when what the last daemon left half done is mended.
@@ -160,13 +164,15 @@ impl Forks {
 pub(super) async fn isolation(daemon: &Daemon) -> Result<&Isolation, Refusal> {
     let start = || async {
         let (findings, engine) = (daemon.forks.findings.clone(), daemon.engine.clone());
+        let waiting = findings.clone();
         let told = Box::new(move |finding| {
             findings.lock().push(finding);
             let findings = findings.clone();
             // Kept soon, and before anybody is told of a fork.
             engine.post(move |engine| drop(findings.keep(engine)));
         });
-        Isolation::start(&daemon.folders.fork_cookies(), &daemon.forks.died, told).map_err(|error| {
+        let (cookies, all_kept) = (daemon.folders.fork_cookies(), Box::new(move || waiting.are_kept()));
+        Isolation::start(&cookies, &daemon.forks.died, told, all_kept).map_err(|error| {
             Refusal::application("fork_unwatched", format!("forks cannot be watched: {error}"))
         })
     };
@@ -193,6 +199,11 @@ impl Findings {
             waiting.remove(0);
         }
         Ok(())
+    }
+
+    /// Whether none waits. Whoever keeps them now may fail, so what is being kept is not kept yet.
+    fn are_kept(&self) -> bool {
+        self.0.try_lock().is_ok_and(|waiting| waiting.is_empty())
     }
 
     /// Every fork, with all that was seen of it.
