@@ -13,6 +13,7 @@ use super::words::{list, text};
 use crate::client::Client;
 use crate::fork::ForkError;
 use crate::protocol::fork::ask::List;
+use crate::protocol::fork::record::breaks;
 use clap::Subcommand;
 use serde_json::Value;
 
@@ -80,8 +81,10 @@ fn named(client: &mut Client, name: &str) -> Result<String, Stop> {
 fn broken(answer: &Value, shell: &Shell) {
     if answer["isolation_broken"] == true {
         let seen = list(&answer["isolation"], "seen");
+        // What came first may have been a doubt.
         let first = seen
-            .first()
+            .iter()
+            .find(|seen| breaks(&text(seen, "kind")))
             .map(|seen| format!(": {} {}", text(seen, "kind"), super::words::path(&seen["path"])));
         shell.out.talk(&format!(
             "isolation broken{}; `staled fork reprovision` makes it anew and keeps what it did",

@@ -4,7 +4,7 @@
 //! Promise: a change is accounted for by what was allowed or begun before it was told, and by nothing else. Nobody is
 //! accused of it, for nobody knows whose it was.
 
-use crate::protocol::fork::record::{Isolated, SEEN_MAX};
+use crate::protocol::fork::record::{Isolated, SEEN_MAX, breaks};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -43,7 +43,7 @@ impl Fault {
     }
 
     pub(super) fn state(self) -> Isolated {
-        if self == Self::Unwatched { Isolated::Unknown } else { Isolated::Broken }
+        if breaks(self.word()) { Isolated::Broken } else { Isolated::Unknown }
     }
 }
 
@@ -222,9 +222,13 @@ impl Account {
         self.grants.get(path).is_some_and(|grant| grant.until >= now)
     }
 
-    /// Whether this is news. What is more than a record keeps is not told any more.
+    /// Whether this is news. What is more than a record keeps is not told any more, but for the first break: no number of
+    /// doubts hides that.
     pub(super) fn is_news(&mut self, fault: Fault, path: &Path) -> bool {
-        self.told.len() < SEEN_MAX && self.told.insert((fault.word().to_owned(), path.to_owned()))
+        let first_break =
+            || fault.state() == Isolated::Broken && !self.told.iter().any(|(kind, _)| breaks(kind));
+        (self.told.len() < SEEN_MAX || first_break())
+            && self.told.insert((fault.word().to_owned(), path.to_owned()))
     }
 }
 

@@ -67,6 +67,18 @@ fn what_was_told_once_is_not_told_again_and_no_more_than_is_kept() {
     assert_eq!(told, 98);
 }
 
+#[test]
+fn no_number_of_doubts_hides_the_first_break() {
+    let mut account = Account::default();
+    let told = (0..200)
+        .filter(|number| account.is_news(Fault::Unwatched, Path::new(&format!("/w/{number}"))))
+        .count();
+    assert_eq!(told, 100);
+    assert!(account.is_news(Fault::UndeclaredWrite, Path::new("/w/broken")));
+    assert!(!account.is_news(Fault::UndeclaredWrite, Path::new("/w/more")), "it is broken, and that is said");
+    assert!(!account.is_news(Fault::Unwatched, Path::new("/w/doubt")));
+}
+
 #[derive(Default)]
 struct Naive {
     grants: Vec<(PathBuf, Vec<PathBuf>, Ms)>,

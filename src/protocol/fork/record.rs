@@ -125,7 +125,7 @@ pub struct LeftOut {
 pub struct Isolation {
     /// `intact`, `unknown` or `broken`.
     pub state: Isolated,
-    /// What was seen, oldest first; bounded.
+    /// What was seen, oldest first; bounded, and what broke it is always among it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<Violation>,
     /// How many more there were.
@@ -181,17 +181,25 @@ pub struct Violation {
     pub at: String,
 }
 
-/// How many violations of one fork are kept.
+/// Whether a violation of this kind breaks a fork's isolation; others only put it in doubt.
+#[must_use]
+pub fn breaks(kind: &str) -> bool {
+    !matches!(kind, "unwatched" | "not_on_disk")
+}
+
+/// How many violations of one fork are kept, apart from what breaks it when so many doubts came first.
 pub const SEEN_MAX: usize = 100;
 
 impl Isolation {
-    /// Notes a violation; those above the bound are only counted, as are repetitions at the same place.
+    /// Notes a violation; those above the bound are only counted, as are repetitions at the same place. What breaks it is
+    /// named whatever the bound.
     pub fn note(&mut self, state: Isolated, violation: Violation) {
+        let known = self.seen.iter().any(|seen| seen.kind == violation.kind && seen.path == violation.path);
+        let first_break = state == Isolated::Broken && self.state != Isolated::Broken;
         if self.state != Isolated::Broken {
             self.state = state;
         }
-        let known = self.seen.iter().any(|seen| seen.kind == violation.kind && seen.path == violation.path);
-        if known || self.seen.len() >= SEEN_MAX {
+        if known || (self.seen.len() >= SEEN_MAX && !first_break) {
             self.more += 1;
         } else {
             self.seen.push(violation);
@@ -209,5 +217,34 @@ impl Fork {
     /// The record that these bytes hold.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Isolated, Isolation, SEEN_MAX, Violation, breaks};
+    use crate::protocol::path::WirePath;
+
+    fn note(isolation: &mut Isolation, kind: &str, name: &str) {
+        let state = if breaks(kind) { Isolated::Broken } else { Isolated::Unknown };
+        let path = WirePath(name.into());
+        let violation = Violation { kind: kind.to_owned(), path, other: None, at: String::new() };
+        isolation.note(state, violation);
+    }
+
+    #[test]
+    fn no_number_of_doubts_hides_a_break_or_its_name() {
+        let mut isolation = Isolation::default();
+        (0..150).for_each(|number| note(&mut isolation, "unwatched", &number.to_string()));
+        assert_eq!(
+            (isolation.state, isolation.seen.len(), isolation.more),
+            (Isolated::Unknown, SEEN_MAX, 50)
+        );
+        for (kind, name) in [("moved_across", "a"), ("undeclared_write", "b"), ("unwatched", "c")] {
+            note(&mut isolation, kind, name);
+        }
+        assert_eq!(isolation.state, Isolated::Broken);
+        assert_eq!((isolation.seen.len(), isolation.more), (SEEN_MAX + 1, 52));
+        assert_eq!(isolation.seen[SEEN_MAX].kind, "moved_across");
     }
 }

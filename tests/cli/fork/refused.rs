@@ -151,6 +151,19 @@ fn what_the_daemon_judges_stale_or_broken_is_not_merged() {
     }
 }
 
+#[test]
+fn what_is_named_as_what_broke_a_fork_is_no_doubt() {
+    let scene = Scene::forked();
+    let seen = [("unwatched", "/doubt"), ("undeclared_write", "/break"), ("moved_across", "/later")];
+    let seen = seen.map(|(kind, path)| json!({ "kind": kind, "path": path }));
+    let mut judged = scene.judgement();
+    judged["may_merge"] = json!(false);
+    judged["isolation_broken"] = json!(true);
+    judged["isolation"] = json!({ "state": "broken", "seen": seen });
+    let run = scene.merge_by(judged, &[]).ends(11);
+    assert!(run.err.contains("isolation broken: undeclared_write /break;"), "{run:?}");
+}
+
 /// A program that leaves a mark.
 fn canary(scene: &Scene, name: &str) -> String {
     let program = scene.place.root.join(name);
