@@ -1,7 +1,8 @@
 //! `fork exec`: a command that can touch its own fork and nothing of another.
 //!
-//! Order: connected, asked, looked for leaks, the lock held, confined, started. The connection is open already when we are
-//! confined with the command, so the daemon can be told that it has ended.
+//! Order: connected, asked, the lock held, looked for leaks, confined, started. The look may take long, and the daemon counts
+//! a command without the lock for ten seconds only. The connection is open already when we are confined with the command, so
+//! the daemon can be told that it has ended.
 
 use super::super::shell::{Done, Shell, Stop, parse};
 use super::{broken, named, refused};
@@ -72,13 +73,13 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
 
 fn confined(args: &Args, of: &Confinement) -> Result<ExitStatus, Stop> {
     let not_run = |error: crate::fork::ForkError| not_run(&refused(error));
+    // Held by us until the command is gone, and by whatever it leaves running after that.
+    let _held = confine::hold(&of.lock.0).map_err(not_run)?;
     confine::refuse_leaks(of).map_err(not_run)?;
     let (program, rest) = args.command.split_first().expect("because clap asks for one");
     let mut command = confine::command(of, program);
     command.args(rest);
     let signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).map_err(Stop::failed)?;
-    // Held by us until the command is gone, and by whatever it leaves running after that.
-    let _held = confine::hold(&of.lock.0).map_err(not_run)?;
     confine::enter(of).map_err(not_run)?;
     wait(&mut command, signals, program)
 }

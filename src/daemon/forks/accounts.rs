@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Leaves to write that one fork may hold at a time. The one that ends first goes for the next.
 const GRANTS_MAX: usize = 65_536;
 
-/// How long a command that was begun may take to hold its lock.
+/// How long a command that was begun may take to hold its lock, which is the first that it does.
 const LOCK_MS_MAX: Ms = 10_000;
 
 /// A moment by a clock that nobody sets, in milliseconds.

@@ -114,7 +114,8 @@ impl Isolation {
         self.ledger.with(no, |kept| kept.account.deny());
     }
 
-    /// A command begins, and is given a number. It holds the fork's lock already.
+    /// A command begins, and is given a number. It takes the fork's lock when it is told where that is, first of all; until
+    /// then it counts for a while without.
     pub(in crate::daemon) async fn begin(&self, no: u64) -> u64 {
         let exec = self.exec.fetch_add(1, Ordering::SeqCst);
         self.at_barrier(no, move |kept, now| {

@@ -24,7 +24,7 @@ use crate::protocol::fork::answer::Confinement;
 use rustix::io::FdFlags;
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -47,7 +47,7 @@ pub fn available() -> Result<(), ForkError> {
 }
 
 /// What already leads into a hidden tree past every rule: a file with a name on both sides, an open file. Looked for
-/// before anything is held or bound.
+/// before anything is bound; the fork's lock may be held already.
 pub fn refuse_leaks(of: &Confinement) -> Result<(), ForkError> {
     let hidden = hidden(of)?;
     refuse_open_files(of, &hidden)?;
@@ -123,7 +123,11 @@ fn refuse_open_files(of: &Confinement, hidden: &[PathBuf]) -> Result<(), ForkErr
         let number = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()).unwrap_or(0);
         let Ok(target) = std::fs::read_link(entry.path()) else { continue };
         let own = [&of.workspace, &of.scratchpad].iter().any(|tree| target.starts_with(&tree.0));
-        if number > 2 && !own && hidden.iter().any(|tree| target.starts_with(tree)) {
+        if number > 2
+            && !own
+            && !is_lock(of, &entry.path())
+            && hidden.iter().any(|tree| target.starts_with(tree))
+        {
             let why = format!(
                 "descriptor {number} is open at {}, which is hidden from {}; close it first, with {number}>&- in a shell",
                 target.display(),
@@ -133,4 +137,18 @@ fn refuse_open_files(of: &Confinement, hidden: &[PathBuf]) -> Result<(), ForkErr
         }
     }
     Ok(())
+}
+
+/// Whether a descriptor is the fork's lock, as [`hold`] hands it on: it can be read only, and there is nothing to read.
+fn is_lock(of: &Confinement, descriptor: &Path) -> bool {
+    let (Ok(lock), Ok(link), Ok(opened)) = (
+        std::fs::symlink_metadata(&of.lock.0),
+        std::fs::symlink_metadata(descriptor),
+        std::fs::metadata(descriptor),
+    ) else {
+        return false;
+    };
+    // The mode of the link is what the descriptor was opened for.
+    let read_only = link.mode() & 0o200 == 0;
+    read_only && opened.len() == 0 && (opened.dev(), opened.ino()) == (lock.dev(), lock.ino())
 }

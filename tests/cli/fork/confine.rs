@@ -261,6 +261,22 @@ fn a_file_with_two_names_and_an_open_file_are_refused_by_name() {
     confine::refuse_leaks(&scene.confinement()).unwrap();
 }
 
+#[test]
+fn the_lock_of_the_fork_is_no_leak_as_long_as_nothing_passes_through_it() {
+    let Some(scene) = Scene::new() else { return };
+    let mut of = scene.confinement();
+    of.hidden.push(WirePath(scene.place.home.join("forks")));
+    let said = || confine::refuse_leaks(&of).map_err(|error| error.to_string());
+    let held = confine::hold(&of.lock.0).unwrap();
+    assert_eq!(said(), Ok(()));
+    let opened = File::options().write(true).open(&of.lock.0).unwrap();
+    assert!(said().unwrap_err().contains("exec.lock"), "it can be written");
+    drop(opened);
+    fs::write(&of.lock.0, "x").unwrap();
+    assert!(said().unwrap_err().contains("exec.lock"), "there is something to read");
+    drop(held);
+}
+
 /// Each a shell can do in a folder of its own, and must be able to.
 const WORK: [&str; 14] = [
     "cat secret && ls && ls -a src",

@@ -73,10 +73,13 @@ fn one_that_cannot_be_confined_or_started_is_not_run_and_is_told_so() {
     };
     run(&["/nowhere/at/all"]).fails(126, "cannot run /nowhere/at/all");
     assert_eq!(told(&heard).last().unwrap()["ended"], 7);
+    let lock = scene.workspace.with_file_name("exec.lock");
+    fs::remove_file(&lock).unwrap();
     let shared = scene.workspace.join("shared");
     fs::hard_link(scene.parent.join("a"), &shared).unwrap();
     run(&["touch", "ran"]).fails(126, shared.to_str().unwrap());
     assert!(!scene.workspace.join("ran").exists());
+    assert!(lock.exists(), "it was held before anything was looked for, which may take long");
     assert_eq!(told(&heard).last().unwrap()["ended"], 7);
 }
 
