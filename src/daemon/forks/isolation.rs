@@ -96,8 +96,12 @@ impl Isolation {
     /// From now on, and for so long, a change at this path has a reason. It is the path that leads through no symlink.
     pub(in crate::daemon) async fn allow(&self, no: u64, path: &Path, valid: Duration) {
         let path = path.to_owned();
-        let missing = self.ledger.with(no, |kept| missing_above(&kept.trees, &path)).flatten();
-        let Some(missing) = missing else { return };
+        let tree = |kept: &mut Kept| kept.trees.iter().find(|tree| path.starts_with(tree)).cloned();
+        let Some(tree) = self.ledger.with(no, tree).flatten() else { return };
+        let below = path.clone();
+        let looked = blocking("a look at the way to a path", move || missing_above(&tree, &below)).await;
+        // Of what was not looked at, nothing is allowed but the path.
+        let missing = looked.unwrap_or_default();
         self.at_barrier(no, move |kept, now| {
             kept.account.allow(&path, missing, now + valid.as_millis() as Ms, now);
         })
@@ -171,7 +175,9 @@ impl Isolation {
             let _ = done.send(until);
         }));
         if let Ok(until) = told.await {
-            self.ledger.stamp(until);
+            let ledger = Arc::clone(&self.ledger);
+            // An older note says less, and nothing wrong.
+            drop(blocking("the note until when forks were watched", move || ledger.stamp(until)).await);
         }
     }
 
@@ -228,11 +234,10 @@ fn watch(guard: &Guard, ledger: &Ledger, fork: &Fork, before: Before) -> Result<
     watched
 }
 
-/// The folders above a path that are not there yet, if it is in one of these trees.
-fn missing_above(trees: &[PathBuf], path: &Path) -> Option<Vec<PathBuf>> {
-    let tree = trees.iter().find(|tree| path.starts_with(tree))?;
+/// The folders of a tree above a path that are not there yet.
+fn missing_above(tree: &Path, path: &Path) -> Vec<PathBuf> {
     let above = path.ancestors().skip(1).take_while(|above| above.starts_with(tree));
-    Some(above.take_while(|above| std::fs::symlink_metadata(above).is_err()).map(Path::to_owned).collect())
+    above.take_while(|above| std::fs::symlink_metadata(above).is_err()).map(Path::to_owned).collect()
 }
 
 /// A thread that now and then asks what has ended without a word, and notes until when all was watched.

@@ -47,12 +47,14 @@ pub(super) struct Ledger {
     kept: Mutex<BTreeMap<u64, Kept>>,
     told: Told,
     all_kept: AllKept,
+    /// One after the other, so that no older note replaces a newer one.
+    stamping: Mutex<()>,
     begun: Instant,
 }
 
 impl Ledger {
     pub(super) fn new(told: Told, all_kept: AllKept) -> Self {
-        Self { kept: Mutex::default(), told, all_kept, begun: Instant::now() }
+        Self { kept: Mutex::default(), told, all_kept, stamping: Mutex::default(), begun: Instant::now() }
     }
 
     pub(super) fn now(&self) -> Ms {
@@ -162,18 +164,34 @@ impl Ledger {
     }
 
     /// Notes at each fork of which something was told before the mark that everything until then has been. A finding that is
-    /// not kept yet would be lost behind that: then nothing is noted, which is doubt for the next daemon.
+    /// not kept yet would be lost behind that: then nothing is noted, which is doubt for the next daemon. Waits for the disk,
+    /// and keeps nobody else from the accounts meanwhile.
     pub(super) fn stamp(&self, until: FileTime) {
+        let _alone = self.stamping.lock().unwrap_or_else(PoisonError::into_inner);
         if !(self.all_kept)() {
             return;
         }
-        for kept in self.kept().values_mut().filter(|kept| kept.due) {
-            kept.due = false;
-            if let Err(error) = stamp(&kept.home, until) {
+        for (no, home) in self.due() {
+            // One that is forgotten meanwhile is about to be removed, and nothing is to be made in it.
+            if self.with(no, |_| ()).is_none() {
+                continue;
+            }
+            if let Err(error) = stamp(&home, until) {
                 // What is older than it is says less, and nothing wrong.
-                tracing::warn!(home = %kept.home.display(), %error, "until when a fork was watched cannot be noted");
+                tracing::warn!(home = %home.display(), %error, "until when a fork was watched cannot be noted");
             }
         }
+    }
+
+    /// Those that are due, which they are then no more.
+    fn due(&self) -> Vec<(u64, PathBuf)> {
+        let mut kept = self.kept();
+        let due = kept.iter_mut().filter(|(_, kept)| kept.due);
+        due.map(|(no, kept)| {
+            kept.due = false;
+            (*no, kept.home.clone())
+        })
+        .collect()
     }
 }
 
