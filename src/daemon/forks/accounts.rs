@@ -52,7 +52,7 @@ impl Fault {
 struct Grant {
     until: Ms,
     /// Folders on the way there that were not there yet.
-    made: Vec<PathBuf>,
+    made: HashSet<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -109,10 +109,14 @@ impl Account {
                 first.iter().for_each(|path| self.withdraw(path));
             }
         }
-        made.iter().for_each(|folder| *self.made.entry(folder.clone()).or_default() += 1);
         let grant = self.grants.entry(path.to_owned()).or_default();
         grant.until = grant.until.max(until);
-        grant.made.extend(made);
+        for folder in made {
+            // The same question adds nothing, however often it is asked.
+            if grant.made.insert(folder.clone()) {
+                *self.made.entry(folder).or_default() += 1;
+            }
+        }
     }
 
     fn withdraw(&mut self, path: &Path) {

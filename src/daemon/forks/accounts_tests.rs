@@ -34,6 +34,21 @@ fn a_name_that_stands_in_for_a_file_counts_as_it_and_one_that_only_contains_it_d
 }
 
 #[test]
+fn the_same_question_asked_again_takes_no_more_room() {
+    let mut account = Account::default();
+    let ask = |account: &mut Account| {
+        let made = ["/w/a/b", "/w/a"].map(PathBuf::from);
+        account.allow(Path::new("/w/a/b/c"), made.to_vec(), 10, 0);
+        format!("{account:?}").len()
+    };
+    let first = ask(&mut account);
+    assert_eq!((0..100).map(|_| ask(&mut account)).max(), Some(first));
+    assert!(account.accounts_for(Path::new("/w/a"), 5));
+    account.expire(11);
+    assert!(!account.accounts_for(Path::new("/w/a"), 11));
+}
+
+#[test]
 fn a_command_that_never_held_its_lock_is_waited_for_a_while() {
     let mut account = Account::default();
     account.begin(1, false, 0);
