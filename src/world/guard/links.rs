@@ -65,10 +65,7 @@ impl Links {
 
 fn run(inbox: &Receiver<Suspect>, places: &Places, told: &Sender<Message>) {
     while let Ok(first) = inbox.recv() {
-        let mut wanted: HashMap<u64, Vec<Suspect>> = HashMap::new();
-        for suspect in std::iter::once(first).chain(inbox.try_iter()) {
-            wanted.entry(suspect.inode.1).or_default().push(suspect);
-        }
+        let wanted = by_inode(std::iter::once(first).chain(inbox.try_iter()));
         let trees = trees(places);
         for (tree, concerns) in &trees {
             find(tree, &wanted, &mut |suspect, other| {
@@ -83,6 +80,18 @@ fn run(inbox: &Receiver<Suspect>, places: &Places, told: &Sender<Message>) {
             });
         }
     }
+}
+
+/// One name of a file is enough for each place: what it is one with is the same for all of them.
+fn by_inode(suspects: impl Iterator<Item = Suspect>) -> HashMap<u64, Vec<Suspect>> {
+    let mut wanted: HashMap<u64, Vec<Suspect>> = HashMap::new();
+    for suspect in suspects {
+        let same = wanted.entry(suspect.inode.1).or_default();
+        if !same.iter().any(|other| (other.no, other.inode) == (suspect.no, suspect.inode)) {
+            same.push(suspect);
+        }
+    }
+    wanted
 }
 
 /// Whose tree it is, and who is to be apart from it.
@@ -125,5 +134,23 @@ fn find(tree: &Path, wanted: &HashMap<u64, Vec<Suspect>>, found: &mut dyn FnMut(
                 .filter(|suspect| suspect.inode == inode(&metadata))
                 .for_each(|suspect| found(suspect, &path));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Suspect, by_inode};
+    use std::path::PathBuf;
+
+    #[test]
+    fn a_file_with_many_names_is_sought_once_for_each_place() {
+        let inodes = [(1, (7, 1)), (2, (7, 1)), (1, (8, 1)), (1, (7, 2))];
+        let names = (0..100).flat_map(|name| inodes.map(|(no, inode)| (no, inode, name)));
+        let suspects = names.map(|(no, inode, name)| {
+            let path = PathBuf::from(format!("/{no}/{name}"));
+            Suspect { no, path, inode }
+        });
+        let wanted = by_inode(suspects);
+        assert_eq!((wanted[&1].len(), wanted[&2].len(), wanted.len()), (3, 1, 2));
     }
 }
