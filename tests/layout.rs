@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const PURE: [&str; 5] = ["session", "index", "memory", "decision", "protocol"];
 
 /// Which rooms may name an outside crate.
-const DOORS: [(&str, &[&str]); 24] = [
+const DOORS: [(&str, &[&str]); 29] = [
     ("base64", &["protocol"]),
     ("blake3", &["index", "memory", "world"]),
     ("clap", &["cli"]),
@@ -17,20 +17,25 @@ const DOORS: [(&str, &[&str]); 24] = [
     ("flate2", &["world", "agent"]),
     ("ignore", &["index"]),
     ("jiff", &["protocol"]),
+    ("jsonc_parser", &["cli"]),
     ("landlock", &["fork", "daemon"]),
     ("listenfd", &["daemon"]),
     ("notify", &["world"]),
+    ("ratatui", &["cli"]),
+    ("rmcp", &["mcp"]),
     ("rustix", &["world", "store", "fork", "daemon", "client", "cli"]),
+    ("ruzstd", &["agent"]),
     ("sd_notify", &["daemon"]),
-    ("serde", &["protocol", "store", "config", "client", "agent", "cli"]),
-    ("serde_json", &["protocol", "store", "daemon", "client", "agent", "cli"]),
+    ("serde", &["protocol", "store", "config", "client", "agent", "mcp", "cli"]),
+    ("serde_json", &["protocol", "store", "daemon", "client", "agent", "mcp", "cli"]),
     ("sha1", &["world", "fork"]),
     ("sha2", &["world", "fork"]),
     ("signal_hook", &["daemon", "cli"]),
     ("sled", &["store"]),
     ("staled_lease", &["world"]),
-    ("tokio", &["daemon", "cli"]),
+    ("tokio", &["daemon", "mcp", "cli"]),
     ("toml", &["config"]),
+    ("toml_edit", &["cli"]),
     ("tracing_subscriber", &["cli"]),
     ("unicode_normalization", &["memory"]),
     ("uuid", &["daemon", "cli"]),

@@ -180,14 +180,14 @@ fn a_copy_in_which_a_repository_stands_is_never_thrown_away_unseen() {
     place.write("src/token.rs", "ttl\n");
     place.write("src/clock.rs", "skew\n");
     place.write("deep/sub/file", "x\n");
-    git(&place.root.join("deep/sub"), &["init", "-q"]);
-    git(&place.root.join("deep/sub"), &["add", "."]);
-    git(&place.root.join("deep/sub"), &["commit", "-qm", "first"]);
     let scene = Scene::on(place);
     scene.create(&json!({ "mode": "copy" }));
     let mut client = scene.daemon.client();
     scene.work("s/cache-it", |workspace| {
         let sub = workspace.join("deep/sub");
+        git(&sub, &["init", "-q"]);
+        git(&sub, &["add", "."]);
+        git(&sub, &["commit", "-qm", "first"]);
         git(&sub, &["checkout", "-qb", "side"]);
         std::fs::write(sub.join("file"), "work\n").unwrap();
         git(&sub, &["commit", "-qam", "work"]);
