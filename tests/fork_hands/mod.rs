@@ -5,6 +5,7 @@
 mod canary;
 mod copies;
 mod end;
+mod hidden;
 mod hindered;
 mod independent;
 mod make;
