@@ -42,7 +42,8 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// The rows about one path: the whole, or lines of it. `true` where lines of it were read since it went stale.
+    /// The stale rows about one path, whole or in part, and the lines of it that are fresh.
+    #[must_use]
     pub fn of_path(&self, path: &str) -> (Vec<&'a Value>, Vec<Part<'a>>) {
         let own = |id: &str| id == path || part(id).is_some_and(|part| part.path == path);
         let lockfile = format!("lockfile:{path}");
@@ -119,7 +120,7 @@ pub fn told(rows: &Rows<'_>, session: &str, head: &str) -> String {
 
 /// A search or a command: what it answered rests on files that are named by themselves where they were read.
 fn is_answer(row: &Value) -> bool {
-    matches!(row["signal_type"].as_str(), Some("tree" | "command")) || row["cause"] == "input"
+    matches!(row["cause"].as_str(), Some("input" | "names")) || row["changed"].is_object()
 }
 
 /// One row as a sentence.
@@ -143,7 +144,7 @@ fn happened(row: &Value) -> String {
         "content" | "digest" if row["eol_only"] == true => {
             "only its line ends differ from what was read".to_owned()
         }
-        "content" => "its content differs from what was read".to_owned(),
+        "content" => format!("its content differs from what was read{}", first_changed(row)),
         "born_stale" => "what was read was not what was on the disk when it was recorded".to_owned(),
         "deleted" => "it no longer exists".to_owned(),
         "appeared" => "it exists now; it did not when it was looked for".to_owned(),
@@ -156,7 +157,7 @@ fn happened(row: &Value) -> String {
             Some(line) => format!("the lines that were read begin at line {line} now"),
             None => "the lines that were read stand elsewhere in it now".to_owned(),
         },
-        "names" => "names in it appeared or vanished".to_owned(),
+        "names" => format!("names in it appeared or vanished{}", first_changed(row)),
         "head_moved" => "it is another commit than the one that was seen".to_owned(),
         "schema" => "its schema differs".to_owned(),
         "input" => match row["input"].as_str() {
@@ -167,6 +168,19 @@ fn happened(row: &Value) -> String {
         doubt if is_doubtful(row) => format!("it cannot be verified ({})", name(doubt)),
         other => format!("it is stale ({})", name(other)),
     }
+}
+
+/// Of a tree, the first path that differs, and how many more do.
+fn first_changed(row: &Value) -> String {
+    let paths = row["changed"]["paths"].as_array();
+    let first =
+        paths.and_then(|paths| paths.first()).map(|path| serde_json::from_value::<Reference>(path.clone()));
+    let Some(Ok(first)) = first else { return String::new() };
+    let more = match row["changed"]["number"].as_u64().unwrap_or(1).saturating_sub(1) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(" ({}{more})", name(&first.0.to_string_lossy()))
 }
 
 /// A name as a model may be shown it: one line, harmless, not too long.

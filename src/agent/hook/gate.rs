@@ -33,7 +33,8 @@ fn reply(gate: Gate, rows: &[&Value], head: &str) -> Reply {
     if rows.is_empty() || gate == Gate::Off {
         return Reply::default();
     }
-    let shown = rows.iter().take(10).map(|row| format!("\n- {}", sentence(row))).collect::<String>();
+    let shown: Vec<String> = rows.iter().take(10).map(|row| format!("\n- {}", sentence(row))).collect();
+    let shown = shown.concat();
     let more = rows.len().saturating_sub(10);
     let more = if more > 0 { format!("\n- … and {more} more") } else { String::new() };
     let verdict = match gate {

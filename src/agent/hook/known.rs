@@ -130,11 +130,11 @@ fn add_part(
     let Some(path) = path_of(&part).map(Path::to_owned) else { return };
     if let Some(whole) = whole_of(&path, held) {
         let now = whole_now.get(path.to_string_lossy().as_ref());
-        if whole.digest.is_some() && whole.digest.as_ref() == now {
-            return;
-        }
         if whole.baseline.is_some() || whole.digest.is_none() || whole.source.kind == "absent" {
+            // That it is there was known, and not what is in it.
             removed.extend(whole.id.clone());
+        } else if whole.digest.as_ref() == now {
+            return;
         } else if !record.results.iter().any(|told| told.id == whole.id) {
             record.results.push(faded(whole));
         }

@@ -5,7 +5,7 @@
 //! is never called fresh. Absent: what the session knew before; see [`super::known`].
 
 use super::event::{Call, text};
-use super::unpatch::{Hunk, unpatch};
+use super::unpatch::{Hunk, befores};
 use crate::agent::claude_code::live;
 use crate::agent::context::{read_small, results};
 use crate::agent::rebase::{Places, Rebased, rebase};
@@ -134,17 +134,15 @@ impl<'a> Edited<'a> {
             return (vec![call.clone()], vec![NOTHING.to_owned()]);
         };
         let disk = read_small(Path::new(self.path)).and_then(|disk| String::from_utf8(disk).ok());
-        let after = disk.map(|disk| plain(&disk));
-        match after.and_then(|after| unpatch(&after, &hunks)) {
-            Some(before) => {
-                let mut completed = call.clone();
-                if let Some(response) = &mut completed.response {
-                    response[self.original] = json!(before);
-                }
-                (vec![completed], spellings(&before))
-            }
-            None => (hunks.iter().map(|hunk| self.look(hunk)).collect(), vec![NOTHING.to_owned()]),
+        let befores = disk.map(|disk| befores(&plain(&disk), &hunks, self.response)).unwrap_or_default();
+        let Some(before) = befores.first() else {
+            return (hunks.iter().map(|hunk| self.look(hunk)).collect(), vec![NOTHING.to_owned()]);
+        };
+        let mut completed = call.clone();
+        if let Some(response) = &mut completed.response {
+            response[self.original] = json!(before);
         }
+        (vec![completed], befores.iter().flat_map(|before| spellings(before)).collect())
     }
 
     /// The lines that the edit left, as if they had been read.
