@@ -73,11 +73,11 @@ pub fn context(
     transcript.entries.iter().for_each(|entry| import.file(entry));
     transcript.mentioned.iter().for_each(|path| import.mentioned(path));
     import.questions(transcript);
-    let mut invariants: Vec<Belief> = import.head().into_iter().collect();
+    let mut invariants: Vec<Belief> = import.head(transcript.head.as_deref()).into_iter().collect();
     invariants.extend(import.lockfiles());
     let context = Context {
         session: session.or_else(|| transcript.session_id.clone()),
-        agent: Some("claude-code".to_owned()),
+        agent: Some(transcript.agent.name().to_owned()),
         captured_at: import.results.iter().filter_map(|told| told.captured_at.clone()).max(),
         root: Some(places.root.into()),
         goal: goal.map(|statement| Goal { statement, ..Goal::default() }),
