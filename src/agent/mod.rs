@@ -55,12 +55,12 @@ pub fn open_telling(path: &Path, mut told: impl FnMut(Progress)) -> Result<Trans
     let size = file.metadata().map_err(failed)?.len();
     let bytes = Cell::new(0);
     let counted = Counted { file, bytes: &bytes };
-    read(BufReader::new(counted), |lines| told(Progress { lines, bytes: bytes.get(), size }))
+    read(BufReader::new(counted), |lines, _| told(Progress { lines, bytes: bytes.get(), size }))
         .map_err(|source| TranscriptError::Read { path: path.into(), source })
 }
 
 /// Reads a transcript, plain or packed, to its end.
-fn read(reader: impl BufRead, told: impl FnMut(u64)) -> io::Result<Transcript> {
+fn read(reader: impl BufRead, told: impl FnMut(u64, u64)) -> io::Result<Transcript> {
     let mut reading = Reading::default();
     reading.read(packed::unpacked(reader)?, told)?;
     Ok(reading.transcript())

@@ -47,8 +47,8 @@ impl Reading {
     }
 
     /// Reads on to the end of what there is now; `reader` begins at [`Reading::offset`]. After each line `told` is
-    /// called with the number of lines so far.
-    pub fn read(&mut self, reader: impl BufRead, mut told: impl FnMut(u64)) -> io::Result<()> {
+    /// called with the number of lines so far, and the offset.
+    pub fn read(&mut self, reader: impl BufRead, mut told: impl FnMut(u64, u64)) -> io::Result<()> {
         let mut lines = Lines::new(reader, self.line_bytes_max, self.lines, self.offset);
         self.incomplete = false;
         while let Some(found) = lines.next()? {
@@ -62,7 +62,7 @@ impl Reading {
             if !empty {
                 self.line(line);
             }
-            told(self.counts.lines);
+            told(self.counts.lines, self.offset);
         }
         Ok(())
     }

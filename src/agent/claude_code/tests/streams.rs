@@ -96,7 +96,7 @@ fn a_line_above_the_limit_is_passed_over() {
     let text = format!("{}\n{good}", "x".repeat(longest + 1));
     let replay = |reader: &mut dyn std::io::BufRead, line_bytes_max| {
         let mut reading = Reading::with_lines_up_to(line_bytes_max);
-        reading.read(reader, |_| {}).unwrap();
+        reading.read(reader, |_, _| {}).unwrap();
         reading.transcript()
     };
     let got = replay(&mut std::io::BufReader::with_capacity(7, text.as_bytes()), longest);
@@ -114,7 +114,7 @@ fn gzip_is_known_by_its_first_bytes() {
     let mut gzip = encoder.finish().unwrap();
     assert_eq!(import(&gzip).entries, import(&text).entries);
     gzip.truncate(gzip.len() / 2);
-    assert!(crate::agent::read(gzip.as_slice(), |_| {}).is_err(), "half a gzip file is an error");
+    assert!(crate::agent::read(gzip.as_slice(), |_, _| {}).is_err(), "half a gzip file is an error");
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn ran(command: &str, printed: &str, code: i64) -> Vec<Value> {
 
 fn import(story: &[Vec<Value>]) -> Transcript {
     let lines: String = story.iter().flatten().map(|line| line.to_string() + "\n").collect();
-    crate::agent::read(lines.as_bytes(), |_| {}).unwrap()
+    crate::agent::read(lines.as_bytes(), |_, _| {}).unwrap()
 }
 
 /// The rollout of a session in `/w`.

@@ -1,0 +1,200 @@
+//! Rollouts of Codex: every number, and every content, against a second reading that is as small as can be, and against
+//! the commits around the sessions.
+//!
+//! The second reading knows `cat`, `sed -n` and `nl -ba` by their letters alone, and the changes of patches by their
+//! paths. What it finds must be among the entries; it does not claim to find all of them.
+
+#![expect(clippy::unwrap_used, reason = "a helper of a test may fail as the test does")]
+
+use super::FOLDER;
+use crate::harness::{say, skipped};
+use serde_json::Value;
+use staled::agent::transcript::{Agent, Entry, Knowledge, Transcript};
+use staled::agent::{self, rebase::Places, rebase::Rebased, rebase::rebase};
+use staled::world::digest::blake3;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// File, then lines, results, results without a call, reads, files patched, and whether HEAD is still where it began.
+const ROWS: [(&str, [usize; 5], bool); 5] = [
+    ("codex-0.118", [179, 33, 0, 0, 1], true),
+    ("codex-0.126-vscode", [151, 28, 0, 0, 3], true),
+    ("codex-0.140-tiny", [91, 21, 0, 0, 12], false),
+    ("codex-0.141-52reads", [1145, 266, 0, 0, 17], false),
+    ("codex-0.142.2-compacted", [861, 177, 0, 0, 7], true),
+];
+
+/// What the second reading finds.
+#[derive(Debug, Default)]
+struct Found {
+    lines: usize,
+    answers: usize,
+    /// Each plain read: the file, the first line, all that was shown, and whether that goes to the end.
+    reads: Vec<(PathBuf, u64, String, bool)>,
+    patched: BTreeSet<PathBuf>,
+}
+
+#[test]
+fn every_rollout_is_read_as_a_second_reading_reads_it() {
+    let folder = Path::new(FOLDER);
+    if !folder.is_dir() {
+        return skipped(&format!("{FOLDER} is missing"));
+    }
+    let mut rows = Vec::new();
+    for (name, ..) in ROWS {
+        let path = folder.join(format!("{name}.jsonl.gz"));
+        let (got, want) = (agent::open(&path).unwrap(), second_reading(&path));
+        assert_eq!((got.agent, got.counts.unparsable, got.conversation), (Agent::Codex, 0, true), "{name}");
+        assert_eq!((got.counts.lines, &got.warnings[..]), (want.lines as u64, &[][..]), "{name}");
+        let answers = got.counts.tool_results.values().sum::<u64>();
+        let reads = got.counts.tool_results.get("exec_command:read").copied().unwrap_or(0);
+        let edited = got.entries.iter().filter(|entry| entry.edited).map(|entry| entry.path.clone());
+        assert_eq!(edited.collect::<BTreeSet<_>>(), want.patched, "{name}");
+        assert_eq!((answers, reads), (want.answers as u64, want.reads.len() as u64), "{name}: {want:?}");
+        check_contents(name, &got, &want);
+        let row = [want.lines, want.answers, 0, want.reads.len(), want.patched.len()];
+        rows.push((name, row, got.head.is_some()));
+    }
+    assert_eq!(rows, ROWS);
+}
+
+/// The last look at each file that was not patched is what is known of it.
+fn check_contents(name: &str, got: &Transcript, want: &Found) {
+    let entries: BTreeMap<&Path, &Entry> =
+        got.entries.iter().map(|entry| (entry.path.as_path(), entry)).collect();
+    for (at, (path, start, shown, to_end)) in want.reads.iter().enumerate() {
+        let later = want.reads[at + 1..].iter().any(|(other, ..)| other == path);
+        if later || want.patched.contains(path) {
+            continue;
+        }
+        let entry = entries[path.as_path()];
+        match &entry.knowledge {
+            Knowledge::Full { content, .. } if *start == 1 && *to_end => {
+                assert_eq!(String::from_utf8_lossy(content), *shown, "{name}: {}", path.display());
+            }
+            _ => {
+                let shown = shown.strip_suffix('\n').unwrap_or(shown);
+                let seen = entry.ranges.iter().any(|range| range.start == *start && range.content.0 == shown.as_bytes());
+                assert!(seen, "{name}: {} from {start}: {entry:?}", path.display());
+            }
+        }
+    }
+}
+
+fn second_reading(path: &Path) -> Found {
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+    let (mut found, mut calls) = (Found::default(), BTreeMap::new());
+    for line in text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+        found.lines += 1;
+        let item = &line["payload"];
+        let id = || item["call_id"].as_str().unwrap().to_owned();
+        match item["type"].as_str().unwrap_or_default() {
+            "function_call" if item["name"] == "exec_command" => {
+                let told = item["arguments"].as_str().unwrap();
+                calls.insert(id(), serde_json::from_str::<Value>(told).unwrap());
+            }
+            "function_call_output" => {
+                found.answers += 1;
+                let read = calls.get(&id()).and_then(|call| read(call, item["output"].as_str().unwrap()));
+                found.reads.extend(read);
+            }
+            "custom_tool_call_output" => found.answers += 1,
+            "patch_apply_end" if item["success"] == true => {
+                found.patched.extend(item["changes"].as_object().unwrap().keys().map(PathBuf::from));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// A plain read: the file, the first line, what was shown of it, and whether there is no more.
+fn read(call: &Value, output: &str) -> Option<(PathBuf, u64, String, bool)> {
+    let command = call["cmd"].as_str().unwrap();
+    let moved = command.strip_prefix("cd ").and_then(|rest| rest.split_once(" && "));
+    let (folder, command) = moved.unwrap_or((call["workdir"].as_str().unwrap_or_default(), command));
+    let (_, shown) = output.split_once("Process exited with code 0\n")?.1.split_once("Output:\n")?;
+    if shown.starts_with("Total output lines") || shown.starts_with("Warning: truncated") {
+        return None;
+    }
+    let numbered = command.strip_prefix("nl -ba ");
+    let (file, script) = match numbered {
+        Some(rest) => rest.split_once(" | sed -n ")?,
+        None => {
+            let (script, file) = command.strip_prefix("sed -n ")?.split_once(' ')?;
+            (file, script)
+        }
+    };
+    let script = script.strip_prefix('\'')?.strip_suffix("p'")?;
+    let (first, last) = script.split_once(',')?;
+    let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+    let plain = !file.contains([' ', '*', '|', '>', ';', '&', '$', '\'', '"']);
+    let number = shown.lines().count() as u64;
+    if !plain || (number == 0 && first > 1) {
+        return None;
+    }
+    let strip = |line: &str| line.split_once('\t').unwrap().1.to_owned() + "\n";
+    let shown = if numbered.is_some() { shown.lines().map(strip).collect() } else { shown.to_owned() };
+    let path = Path::new(folder).join(file);
+    Some((path, first, shown, number < last - first + 1))
+}
+
+/// What the commits tell of a file that is known whole.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Agreed {
+    /// As it was when the session began.
+    read: usize,
+    /// As the session left it, in the first later commit in which it differs.
+    written: usize,
+    /// Written otherwise since.
+    beyond: usize,
+}
+
+#[test]
+fn what_is_known_whole_is_what_the_commits_hold() {
+    let folder = Path::new(FOLDER);
+    if !folder.is_dir() {
+        return skipped(&format!("{FOLDER} is missing"));
+    }
+    let truth: Value = serde_json::from_slice(&std::fs::read(folder.join("truth.json")).unwrap()).unwrap();
+    let mut agreed = Agreed::default();
+    for truth in truth.as_array().unwrap().iter().filter(|truth| truth["agent"] == "codex") {
+        let got = agent::open(&folder.join(truth["file"].as_str().unwrap())).unwrap();
+        let cwd = Path::new(truth["session_cwd"].as_str().unwrap());
+        assert_eq!(got.first_cwd.as_deref(), Some(cwd));
+        let root = Path::new("/elsewhere/repository");
+        let places = Places { root, first_cwd: Some(cwd), cwds: &got.cwds, maps: &[], home: None };
+        for entry in &got.entries {
+            let Rebased::Inside(path) = rebase(&entry.path, &places) else { continue };
+            check_whole(&path, entry, truth, &mut agreed);
+        }
+    }
+    say(&format!("{agreed:?}"));
+    assert_eq!(agreed, Agreed { read: 0, written: 0, beyond: 0 });
+}
+
+fn check_whole(path: &Path, entry: &Entry, truth: &Value, agreed: &mut Agreed) {
+    let path = path.to_str().unwrap();
+    let disputed = truth["not_asserted"].as_array().unwrap().iter().any(|told| told == path);
+    let (Knowledge::Full { content, .. }, Some(at_x)) = (&entry.knowledge, truth["tracked"].get(path)) else {
+        return;
+    };
+    let digest = blake3(content).to_hex();
+    if disputed {
+        return;
+    }
+    if !entry.edited {
+        assert_eq!(digest, at_x["x_blake3"].as_str().unwrap(), "{path}");
+        agreed.read += 1;
+        return;
+    }
+    let mut later = truth["Ys"].as_array().unwrap().iter().filter_map(|later| later["stale"].get(path));
+    if later.next().is_some_and(|first| *first == digest) {
+        agreed.written += 1;
+    } else {
+        say(&format!("{path} was written otherwise since"));
+        agreed.beyond += 1;
+    }
+}
