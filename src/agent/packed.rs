@@ -72,8 +72,7 @@ impl<R: BufRead> Frames<R> {
                     return Ok(true);
                 }
                 Err(FrameDecoderError::ReadFrameHeaderError(SkipFrame { length, .. })) => {
-                    let skipped =
-                        io::copy(&mut (&mut self.source).take(length.into()), &mut io::sink())?;
+                    let skipped = io::copy(&mut (&mut self.source).take(length.into()), &mut io::sink())?;
                     if skipped < u64::from(length) {
                         return Err(ErrorKind::UnexpectedEof.into());
                     }
@@ -96,4 +95,67 @@ impl<R: BufRead> Frames<R> {
 
 fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_packed, unpacked};
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+    use std::io::{self, Read, Write};
+
+    fn read(bytes: &[u8]) -> io::Result<String> {
+        let mut text = String::new();
+        // A small buffer meets every border in the middle of something.
+        let small = io::BufReader::with_capacity(4, bytes);
+        unpacked(small)?.read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    fn zstd(text: &str) -> Vec<u8> {
+        compress_to_vec(text.as_bytes(), CompressionLevel::Fastest)
+    }
+
+    fn gzip(text: &str) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn the_first_bytes_say_what_it_is() {
+        let text = "{\"a\": 1}\n".repeat(20_000);
+        for plain in ["", "{", "{}\n", &text] {
+            assert_eq!(read(plain.as_bytes()).unwrap(), plain);
+            assert!(!is_packed(plain.as_bytes()));
+        }
+        let skipped = [&b"\x52\x2a\x4d\x18\x03\0\0\0abc"[..], &zstd("x")].concat();
+        for (packed, want) in [
+            (gzip(&text), text.clone()),
+            ([gzip("a"), gzip("b")].concat(), "ab".to_owned()),
+            (zstd(&text), text.clone()),
+            ([zstd("a"), zstd(""), zstd("b"), skipped.clone()].concat(), "abx".to_owned()),
+            (skipped, "x".to_owned()),
+        ] {
+            assert!(is_packed(&packed));
+            assert_eq!(read(&packed).unwrap(), want);
+        }
+    }
+
+    #[test]
+    fn a_part_of_an_archive_is_no_shorter_text() {
+        let text: String = (0..500).map(|number| format!("{number}\n")).collect();
+        for packed in [gzip(&text), zstd(&text)] {
+            for end in 5..packed.len() {
+                assert!(read(&packed[..end]).is_err(), "{end} of {} bytes", packed.len());
+            }
+        }
+        let skipped = b"\x52\x2a\x4d\x18\x03\0\0\0ab";
+        assert!(read(skipped).is_err());
+        let trailing = [zstd("a"), b"more".to_vec()].concat();
+        assert!(read(&trailing).is_err());
+        let mut odd = zstd(&text);
+        let last = odd.len() - 1;
+        odd[last] ^= 1;
+        assert!(read(&odd).unwrap_err().to_string().contains("checksum"));
+    }
 }

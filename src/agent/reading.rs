@@ -86,9 +86,7 @@ impl Reading {
         match self.decided() {
             (Writer::Codex(replay), counts) => replay.finish(counts, incomplete_tail),
             (Writer::ClaudeCode(replay), counts) => replay.finish(counts, incomplete_tail),
-            (Writer::Unknown(_), counts) => {
-                claude_code::Replay::default().finish(counts, incomplete_tail)
-            }
+            (Writer::Unknown(_), counts) => claude_code::Replay::default().finish(counts, incomplete_tail),
         }
     }
 

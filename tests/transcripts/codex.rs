@@ -16,13 +16,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// File, then lines, results, results without a call, reads, files patched, and whether HEAD is still where it began.
+/// File, then lines, results, reads, reads of nothing, files patched, and whether HEAD is still where it began.
 const ROWS: [(&str, [usize; 5], bool); 5] = [
-    ("codex-0.118", [179, 33, 0, 0, 1], true),
-    ("codex-0.126-vscode", [151, 28, 0, 0, 3], true),
-    ("codex-0.140-tiny", [91, 21, 0, 0, 12], false),
-    ("codex-0.141-52reads", [1145, 266, 0, 0, 17], false),
-    ("codex-0.142.2-compacted", [861, 177, 0, 0, 7], true),
+    ("codex-0.118", [180, 33, 12, 0, 1], false),
+    ("codex-0.126-vscode", [152, 28, 6, 0, 3], false),
+    ("codex-0.140-tiny", [92, 21, 2, 0, 15], false),
+    ("codex-0.141-52reads", [1146, 266, 68, 0, 17], false),
+    ("codex-0.142.2-compacted", [861, 177, 36, 1, 5], false),
 ];
 
 /// What the second reading finds.
@@ -32,6 +32,8 @@ struct Found {
     answers: usize,
     /// Each plain read: the file, the first line, all that was shown, and whether that goes to the end.
     reads: Vec<(PathBuf, u64, String, bool)>,
+    /// Reads of files that were not there.
+    missing: Vec<PathBuf>,
     patched: BTreeSet<PathBuf>,
 }
 
@@ -51,9 +53,14 @@ fn every_rollout_is_read_as_a_second_reading_reads_it() {
         let reads = got.counts.tool_results.get("exec_command:read").copied().unwrap_or(0);
         let edited = got.entries.iter().filter(|entry| entry.edited).map(|entry| entry.path.clone());
         assert_eq!(edited.collect::<BTreeSet<_>>(), want.patched, "{name}");
-        assert_eq!((answers, reads), (want.answers as u64, want.reads.len() as u64), "{name}: {want:?}");
+        let looks = want.reads.len() + want.missing.len();
+        assert_eq!((answers, reads), (want.answers as u64, looks as u64), "{name}");
+        let absent = |path: &PathBuf| {
+            got.entries.iter().any(|entry| entry.path == *path && entry.knowledge == Knowledge::Absent)
+        };
+        assert!(want.missing.iter().all(absent), "{name}: {:?}", want.missing);
         check_contents(name, &got, &want);
-        let row = [want.lines, want.answers, 0, want.reads.len(), want.patched.len()];
+        let row = [want.lines, want.answers, want.reads.len(), want.missing.len(), want.patched.len()];
         rows.push((name, row, got.head.is_some()));
     }
     assert_eq!(rows, ROWS);
@@ -75,7 +82,10 @@ fn check_contents(name: &str, got: &Transcript, want: &Found) {
             }
             _ => {
                 let shown = shown.strip_suffix('\n').unwrap_or(shown);
-                let seen = entry.ranges.iter().any(|range| range.start == *start && range.content.0 == shown.as_bytes());
+                let seen = entry
+                    .ranges
+                    .iter()
+                    .any(|range| range.start == *start && range.content.0 == shown.as_bytes());
                 assert!(seen, "{name}: {} from {start}: {entry:?}", path.display());
             }
         }
@@ -97,8 +107,14 @@ fn second_reading(path: &Path) -> Found {
             }
             "function_call_output" => {
                 found.answers += 1;
-                let read = calls.get(&id()).and_then(|call| read(call, item["output"].as_str().unwrap()));
-                found.reads.extend(read);
+                let Some((path, first, last, numbered)) = calls.get(&id()).and_then(plain) else { continue };
+                let output = item["output"].as_str().unwrap();
+                if output.contains("exited with code 2\n") && output.ends_with("No such file or directory\n")
+                {
+                    found.missing.push(path);
+                } else if let Some((shown, to_end)) = shown(output, first, last, numbered) {
+                    found.reads.push((path, first, shown, to_end));
+                }
             }
             "custom_tool_call_output" => found.answers += 1,
             "patch_apply_end" if item["success"] == true => {
@@ -110,35 +126,42 @@ fn second_reading(path: &Path) -> Found {
     found
 }
 
-/// A plain read: the file, the first line, what was shown of it, and whether there is no more.
-fn read(call: &Value, output: &str) -> Option<(PathBuf, u64, String, bool)> {
+/// A plain read: the file, the first line and the last, and whether they have numbers.
+fn plain(call: &Value) -> Option<(PathBuf, u64, u64, bool)> {
     let command = call["cmd"].as_str().unwrap();
     let moved = command.strip_prefix("cd ").and_then(|rest| rest.split_once(" && "));
     let (folder, command) = moved.unwrap_or((call["workdir"].as_str().unwrap_or_default(), command));
-    let (_, shown) = output.split_once("Process exited with code 0\n")?.1.split_once("Output:\n")?;
-    if shown.starts_with("Total output lines") || shown.starts_with("Warning: truncated") {
-        return None;
-    }
     let numbered = command.strip_prefix("nl -ba ");
-    let (file, script) = match numbered {
-        Some(rest) => rest.split_once(" | sed -n ")?,
-        None => {
+    let (file, script) = match (numbered, command.strip_prefix("cat ")) {
+        (Some(rest), _) => rest.split_once(" | sed -n ")?,
+        (None, Some(file)) => (file, "'1,999999p'"),
+        (None, None) => {
             let (script, file) = command.strip_prefix("sed -n ")?.split_once(' ')?;
             (file, script)
         }
     };
     let script = script.strip_prefix('\'')?.strip_suffix("p'")?;
     let (first, last) = script.split_once(',')?;
-    let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
     let plain = !file.contains([' ', '*', '|', '>', ';', '&', '$', '\'', '"']);
+    plain.then_some((
+        Path::new(folder).join(file),
+        first.parse().ok()?,
+        last.parse().ok()?,
+        numbered.is_some(),
+    ))
+}
+
+/// What a read showed, and whether there is no more.
+fn shown(output: &str, first: u64, last: u64, numbered: bool) -> Option<(String, bool)> {
+    let (_, shown) = output.split_once("Process exited with code 0\n")?.1.split_once("Output:\n")?;
     let number = shown.lines().count() as u64;
-    if !plain || (number == 0 && first > 1) {
+    let cut = shown.starts_with("Total output lines") || shown.starts_with("Warning: truncated");
+    if cut || (number == 0 && first > 1) {
         return None;
     }
     let strip = |line: &str| line.split_once('\t').unwrap().1.to_owned() + "\n";
-    let shown = if numbered.is_some() { shown.lines().map(strip).collect() } else { shown.to_owned() };
-    let path = Path::new(folder).join(file);
-    Some((path, first, shown, number < last - first + 1))
+    let shown = if numbered { shown.lines().map(strip).collect() } else { shown.to_owned() };
+    Some((shown, number < last - first + 1))
 }
 
 /// What the commits tell of a file that is known whole.
@@ -172,7 +195,7 @@ fn what_is_known_whole_is_what_the_commits_hold() {
         }
     }
     say(&format!("{agreed:?}"));
-    assert_eq!(agreed, Agreed { read: 0, written: 0, beyond: 0 });
+    assert_eq!(agreed, Agreed { read: 20, written: 6, beyond: 1 });
 }
 
 fn check_whole(path: &Path, entry: &Entry, truth: &Value, agreed: &mut Agreed) {

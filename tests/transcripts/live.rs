@@ -54,8 +54,9 @@ fn every_session_is_judged_as_its_later_commits_judge_it() {
         number += 1;
     }
     say(&format!("{number} sessions: {all:?}"));
-    // Of 191 such files of 99 sessions a third still showed them; of these ten sessions none does.
-    assert_eq!((number, all.commits, all.changed, all.still_read), (10, 47, 25, 0));
+    // Of 191 such files of 99 sessions a third still showed them; of the ten of Claude Code none does. Of the three of
+    // Codex nothing is said of the lines that were read: there all stay but those of a file that is gone.
+    assert_eq!((number, all.commits, all.changed, all.still_read), (13, 61, 36, 10));
 }
 
 struct Session {
@@ -84,7 +85,14 @@ impl Session {
         for (path, at_x) in truth["tracked"].as_object().unwrap() {
             // What the agent took away itself is to it as every later commit has it.
             if gone.contains(Path::new(path)) {
-                assert!(truth["Ys"].as_array().unwrap().iter().skip(1).all(|later| later["stale"][path].is_null()));
+                assert!(
+                    truth["Ys"]
+                        .as_array()
+                        .unwrap()
+                        .iter()
+                        .skip(1)
+                        .all(|later| later["stale"][path].is_null())
+                );
                 continue;
             }
             let seen = files.get(Path::new(path));

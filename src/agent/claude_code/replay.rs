@@ -4,12 +4,12 @@
 //! a sub-agent's lines count as well: its edits change the same files.
 
 use super::compaction::Boundary;
-use super::facts::Facts;
-use crate::agent::ledger::{Ledger, Moment};
-use super::line::Answer;
-use crate::agent::line::{Line, flag, text, texts};
-use super::searches::{Searches, question};
 use super::edit::{Edit, applied};
+use super::facts::Facts;
+use super::line::Answer;
+use super::searches::{Searches, question};
+use crate::agent::ledger::{Ledger, Moment};
+use crate::agent::line::{Line, flag, text, texts};
 use crate::agent::shown::Shown;
 use crate::agent::spelling;
 use crate::agent::transcript::{Agent, Counts, Question, Transcript, warnings};

@@ -3,8 +3,8 @@
 //! Asked again, a question stands where its last answer does. A failure is an answer when the command ran: that a test
 //! fails is a belief; that it was not allowed to run is none.
 
-use crate::agent::ledger::Moment;
 use super::line::Answer;
+use crate::agent::ledger::Moment;
 use crate::agent::line::{flag, text, texts};
 use crate::agent::transcript::{Asked, Content, Question, Unasked};
 use serde_json::Value;

@@ -54,7 +54,9 @@ fn call(name: &str, given: &Value, cwd: Option<&str>) -> Call {
             None => Call::Other,
         },
         "write_stdin" => given.get("session_id").and_then(Value::as_u64).map_or(Call::Other, Call::More),
-        "view_image" => text(given, "path").and_then(|path| place(cwd, path)).map_or(Call::Other, Call::Image),
+        "view_image" => {
+            text(given, "path").and_then(|path| place(cwd, path)).map_or(Call::Other, Call::Image)
+        }
         _ if !argv.is_empty() => of_words(&argv, folder),
         "exec_command" | "shell_command" | "shell" => {
             let told = text(given, "cmd").or_else(|| text(given, "command"));

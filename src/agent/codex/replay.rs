@@ -126,6 +126,10 @@ impl Replay {
             Some("function_call" | "custom_tool_call" | "local_shell_call") => {
                 self.conversation = true;
                 let parsed = calls::parse(item, self.facts.cwd.as_deref());
+                // Before it is answered, for the answer may be missing.
+                if matches!(&parsed, Some((_, Call::Command { text, .. })) if moves_head(text)) {
+                    self.facts.head = None;
+                }
                 if let Some((id, call)) = call_id.zip(parsed) {
                     self.calls.insert(id.to_owned(), call);
                 }
@@ -195,9 +199,6 @@ impl Replay {
         if let Some(number) = output.running {
             self.running.insert(number, call.clone());
             return "running";
-        }
-        if moves_head(text) {
-            self.facts.head = None;
         }
         // What was told of it beside the answer may be all of it.
         if let Some(printed) = moment.call.and_then(|id| self.printed.remove(id)).filter(|_| output.cut) {

@@ -46,9 +46,10 @@ pub(in crate::agent) fn unnumbered(text: &str, part: Part) -> Option<String> {
         Part::Last(_) => return None,
     };
     let mut plain = String::new();
-    for (number, line) in (first..).zip(text.split_inclusive('\n')) {
+    for (at, line) in text.split_inclusive('\n').enumerate() {
         let (told, line) = line.split_once('\t')?;
-        (told.trim_start().parse() == Ok(number)).then_some(())?;
+        let told = told.trim_start().parse::<u64>().ok()?;
+        (told.checked_sub(first) == Some(at as u64)).then_some(())?;
         plain.push_str(line);
     }
     Some(plain)

@@ -12,8 +12,8 @@ mod tests;
 
 use super::shell::{self, Word};
 use super::spelling;
-pub(super) use look::unnumbered;
 use judged::Judged;
+pub(super) use look::unnumbered;
 use std::path::PathBuf;
 
 /// What a command is to a session that ran it.
@@ -100,11 +100,22 @@ pub(super) fn classify(text: &str, cwd: Option<&str>) -> Class {
 /// Whether HEAD may be elsewhere after a command, as far as its text tells.
 pub(super) fn moves_head(text: &str) -> bool {
     const MOVING: [&str; 11] = [
-        "commit", "checkout", "switch", "merge", "rebase", "reset", "pull", "cherry-pick", "revert", "am", "bisect",
+        "commit",
+        "checkout",
+        "switch",
+        "merge",
+        "rebase",
+        "reset",
+        "pull",
+        "cherry-pick",
+        "revert",
+        "am",
+        "bisect",
     ];
     let Some(steps) = shell::steps(text) else { return text.contains("git") };
     let moving = |words: &[Word]| {
-        words.iter().any(|word| word.text == "git") && words.iter().any(|word| MOVING.contains(&word.text.as_str()))
+        words.iter().any(|word| word.text == "git")
+            && words.iter().any(|word| MOVING.contains(&word.text.as_str()))
     };
     steps.iter().any(|step| moving(&step.words))
 }

@@ -120,7 +120,7 @@ pub(super) fn moved(hunks: &[Hunk], start: u64, text: &str) -> Option<(u64, Stri
             continue;
         }
         if hunk.old_end() <= first {
-            at = (at + hunk.new.len() as u64).checked_sub(hunk.old.len() as u64)?;
+            at = at.checked_add(hunk.new.len() as u64)?.checked_sub(hunk.old.len() as u64)?;
             continue;
         }
         let from = usize::try_from(hunk.old_at.checked_sub(first)?).ok()?;
@@ -134,5 +134,5 @@ pub(super) fn moved(hunks: &[Hunk], start: u64, text: &str) -> Option<(u64, Stri
         done = to;
     }
     after.extend(&lines[done..]);
-    (!after.is_empty()).then(|| (at + 1, after.join("\n")))
+    (!after.is_empty()).then(|| (at.saturating_add(1), after.join("\n")))
 }

@@ -43,6 +43,8 @@ fn lines_of_a_file_are_known_after_a_change_beside_or_within_them() {
         (10, "j\nk\nX\nm\nn", within, None),
         (5, "e\nf", "@@ -0,0 +1,3 @@\n+x\n+y\n+z\n", Some((8, "e\nf"))),
         (5, "e", "@@ -5,1 +4,0 @@\n-e\n", None),
+        (u64::MAX, "e", "@@ -1,0 +1,3 @@\n+x\n+y\n+z\n", None),
+        (u64::MAX, "e", "@@ -18446744073709551615,1 +1,1 @@\n-e\n+x\n", Some((u64::MAX, "x"))),
     ] {
         let after = after.map(|(start, text)| (start, text.to_owned()));
         assert_eq!(moved(&hunks(diff), start, text), after, "{start} {text:?}");

@@ -238,7 +238,9 @@ impl<'args> Following<'args> {
             let stale = rows.iter().filter(|row| row["status"] != "fresh").count();
             let lines = counted(transcript.counts.lines, "line");
             let gone = if gone == 0 { String::new() } else { format!(", {gone} gone") };
-            shell.out.line(format!("{session}: {} new or changed{gone}, of {lines}", counted(new, "source")))?;
+            shell
+                .out
+                .line(format!("{session}: {} new or changed{gone}, of {lines}", counted(new, "source")))?;
             shell.out.line(format!("  {}", still(stale, session)))?;
         }
         shell.out.flush()?;

@@ -1,8 +1,8 @@
 //! The file around the events: lines, packing, the session's own facts, and what is counted.
 
 use super::*;
-use crate::agent::transcript::Agent;
 use crate::agent::reading::{LINE_BYTES_MAX, Reading};
+use crate::agent::transcript::Agent;
 use std::io::Write as _;
 
 #[test]

@@ -36,7 +36,8 @@ fn commands_are_known_in_all_their_spellings() {
         beliefs(&session(&[vec![call("1", name, arguments), output("1", told)]]))
     };
     let plain = json!(told("a", 0));
-    let old = json!(json!({"output": "a", "metadata": {"exit_code": 0, "duration_seconds": 0.1}}).to_string());
+    let old =
+        json!(json!({"output": "a", "metadata": {"exit_code": 0, "duration_seconds": 0.1}}).to_string());
     let parts = json!([{"type": "input_text", "text": told("a", 0)}]);
     let named = json!(format!("Command: /bin/zsh -lc 'cat\n f'\n{}", told("a", 0)));
     let short = json!("Exit code: 0\nWall time: 0.1 seconds\nOutput:\na");
@@ -80,7 +81,8 @@ fn a_command_that_goes_on_is_answered_when_it_ends() {
 #[test]
 fn what_was_told_beside_a_cut_answer_is_what_was_printed() {
     let beside = |printed: &str| {
-        let end = json!({"type": "exec_command_end", "call_id": "1", "aggregated_output": printed, "exit_code": 0});
+        let end =
+            json!({"type": "exec_command_end", "call_id": "1", "aggregated_output": printed, "exit_code": 0});
         let cut = told("a…9 tokens truncated…z", 0);
         let asked = call("1", "exec_command", &json!({"cmd": "cat f"}));
         beliefs(&session(&[vec![asked, line("event_msg", end), output("1", &json!(cut))]]))

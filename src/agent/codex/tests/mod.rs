@@ -23,7 +23,10 @@ fn event(kind: &str) -> Value {
 
 fn call(id: &str, name: &str, arguments: &Value) -> Value {
     let arguments = arguments.to_string();
-    line("response_item", json!({"type": "function_call", "name": name, "arguments": arguments, "call_id": id}))
+    line(
+        "response_item",
+        json!({"type": "function_call", "name": name, "arguments": arguments, "call_id": id}),
+    )
 }
 
 fn output(id: &str, told: &Value) -> Value {
@@ -33,7 +36,9 @@ fn output(id: &str, told: &Value) -> Value {
 /// What the model is told of a command that ended.
 fn told(printed: &str, code: i64) -> String {
     let tokens = printed.len().div_ceil(4);
-    format!("Chunk ID: 1\nWall time: 0.0 seconds\nProcess exited with code {code}\nOriginal token count: {tokens}\nOutput:\n{printed}")
+    format!(
+        "Chunk ID: 1\nWall time: 0.0 seconds\nProcess exited with code {code}\nOriginal token count: {tokens}\nOutput:\n{printed}"
+    )
 }
 
 /// A command and its answer, as two lines.

@@ -3,7 +3,10 @@
 use super::*;
 
 fn patch(id: &str, text: &str) -> Value {
-    line("response_item", json!({"type": "custom_tool_call", "name": "apply_patch", "input": text, "call_id": id}))
+    line(
+        "response_item",
+        json!({"type": "custom_tool_call", "name": "apply_patch", "input": text, "call_id": id}),
+    )
 }
 
 fn done(id: &str, code: i64) -> Value {
@@ -12,7 +15,10 @@ fn done(id: &str, code: i64) -> Value {
 }
 
 fn ended(id: &str, success: bool, changes: &Value) -> Value {
-    line("event_msg", json!({"type": "patch_apply_end", "call_id": id, "success": success, "changes": changes}))
+    line(
+        "event_msg",
+        json!({"type": "patch_apply_end", "call_id": id, "success": success, "changes": changes}),
+    )
 }
 
 fn update(diff: &str) -> Value {
@@ -84,11 +90,11 @@ fn a_patch_is_made_by_its_own_text_where_nothing_else_is_told() {
         check(inner, &story, &[&format!("/w/f {want} edited whole")]);
     }
     let text = "*** Begin Patch\n*** Delete File: f\n*** Update File: g\n*** Move to: h\n@@\n-a\n+b\n*** End Patch\n";
-    check("more files", &[ran("cat g", "a\n", 0), vec![patch("p", text), done("p", 0)]], &[
-        "/w/g Absent edited whole",
-        "/w/f Absent edited",
-        r#"/w/h "b\n" edited"#,
-    ]);
+    check(
+        "more files",
+        &[ran("cat g", "a\n", 0), vec![patch("p", text), done("p", 0)]],
+        &["/w/g Absent edited whole", "/w/f Absent edited", r#"/w/h "b\n" edited"#],
+    );
 }
 
 #[test]

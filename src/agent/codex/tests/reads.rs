@@ -22,6 +22,12 @@ fn a_read_is_as_much_as_it_plainly_shows() {
         ("tail -n +2 f", "b\n", 0, "/w/f Partial 2+1=b"),
         ("nl -ba f", "     1\ta\n     2\t\n", 0, r#"/w/f "a\n\n" whole"#),
         ("nl -ba f | sed -n '9,10p'", "     9\ti\tj\n    10\tk\n", 0, "/w/f Partial 9+2=i\tj/k"),
+        (
+            "nl -ba f | sed -n '18446744073709551615,18446744073709551615p'",
+            "18446744073709551615\tz\n",
+            0,
+            "/w/f Partial 18446744073709551615+1=z",
+        ),
         ("cat f", "cat: f: No such file or directory\n", 1, "/w/f Absent"),
         ("sed -n '1,2p' f", "sed: can't read f: No such file or directory\n", 2, "/w/f Absent"),
     ] {
@@ -58,9 +64,11 @@ fn one_command_tells_the_same_alone() {
     };
     let Saw::File(entry) = ran("cat f", "a\n", Some(0)) else { panic!("it is a read") };
     assert_eq!((show(&entry).as_str(), entry.line, entry.tool.as_str()), (r#"/w/f "a\n" whole"#, 7, "Bash"));
-    for (command, exit_code, failed, shown) in
-        [("cargo test", Some(101), true, false), ("git log", Some(0), false, true), ("cat f", None, false, false)]
-    {
+    for (command, exit_code, failed, shown) in [
+        ("cargo test", Some(101), true, false),
+        ("git log", Some(0), false, true),
+        ("cat f", None, false, false),
+    ] {
         let Saw::Asked(asked) = ran(command, "x", exit_code) else { panic!("{command} is a question") };
         assert_eq!((asked.failed, asked.shown.is_some(), asked.line), (failed, shown, 7), "{command}");
     }
@@ -69,11 +77,11 @@ fn one_command_tells_the_same_alone() {
 #[test]
 fn a_later_read_agrees_or_tells_of_a_change() {
     let whole = || ran("cat f", "a\nb\nc\n", 0);
-    check("agrees", &[whole(), ran("sed -n '2,3p' f", "b\nc\n", 0)], &[
-        r#"/w/f "a\nb\nc\n" 2+2=b/c whole"#,
-    ]);
-    check("does not", &[whole(), ran("sed -n '2,3p' f", "B\nc\n", 0)], &[
-        "/w/f Partial 2+2=B/c whole contradicted",
-    ]);
+    check("agrees", &[whole(), ran("sed -n '2,3p' f", "b\nc\n", 0)], &[r#"/w/f "a\nb\nc\n" 2+2=b/c whole"#]);
+    check(
+        "does not",
+        &[whole(), ran("sed -n '2,3p' f", "B\nc\n", 0)],
+        &["/w/f Partial 2+2=B/c whole contradicted"],
+    );
     check("again", &[whole(), ran("cat f", "x\n", 0)], &[r#"/w/f "x\n" whole"#]);
 }

@@ -24,11 +24,11 @@ fn what_was_taken_back_is_not_believed() {
     check("none", &[first(), back(0)], &before);
     check("more than there are", &[first(), back(9)], &[]);
     check("and again", &[first(), second(), back(1), second(), back(1)], &before);
-    check("and on", &[first(), second(), back(1), turn(), ran("cat g", "G", 0)], &[
-        before[0],
-        r#"/w/g "G" whole"#,
-        before[1],
-    ]);
+    check(
+        "and on",
+        &[first(), second(), back(1), turn(), ran("cat g", "G", 0)],
+        &[before[0], r#"/w/g "G" whole"#, before[1]],
+    );
 }
 
 #[test]
