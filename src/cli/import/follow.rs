@@ -109,7 +109,6 @@ impl<'args> Following<'args> {
             Ok(mark) => {
                 if self.is_quiet(mark) && self.read != Some(mark) {
                     self.read_on(shell)?;
-                    self.read = Some(mark);
                     self.untold = true;
                 }
             }
@@ -123,7 +122,7 @@ impl<'args> Following<'args> {
     fn is_quiet(&mut self, mark: Mark) -> bool {
         let same = self.seen.replace(mark).is_none_or(|seen| seen == mark);
         self.growing = if same { 0 } else { self.growing + 1 };
-        same || self.growing % GROWING_MAX == 0
+        same || self.growing.is_multiple_of(GROWING_MAX)
     }
 
     /// Reads what was added. A file that is another one, or not what was read of it any more, is read from its start.
@@ -142,13 +141,13 @@ impl<'args> Following<'args> {
         file.seek(SeekFrom::Start(self.reading.offset())).map_err(failed)?;
         let mut progress = Progress::new(path);
         let size = found.len;
-        let mut bytes = self.reading.offset();
-        let read = self.reading.read(BufReader::new(&mut file), |lines, offset| {
-            bytes = offset;
+        let read = self.reading.read(BufReader::new(&mut file), |lines, bytes| {
             progress.tell(agent::Progress { lines, bytes, size });
         });
         progress.end();
         read.map_err(failed)?;
+        // As it was opened: what it is by now the next look tells.
+        self.read = Some(found);
         self.said = None;
         self.keep_tail(&file).map_err(failed)
     }
@@ -182,7 +181,7 @@ impl<'args> Following<'args> {
         }
         let now = imported(&transcript, self.args, &self.root, self.args.rebuild && self.known.is_none())?;
         let told = match &self.known {
-            None => self.register(&transcript, &now, shell),
+            None => register(&transcript, &now, shell),
             Some((session, before)) => {
                 let session = session.clone();
                 self.record(&session, before, &transcript, now, shell).map(|()| session)
@@ -201,13 +200,6 @@ impl<'args> Following<'args> {
             Err(Ended::Client(error)) => Err(error.into()),
             Err(Ended::Stop(stop)) => Err(stop),
         }
-    }
-
-    /// The whole context, for the first time. Returns the session's name.
-    fn register(&self, transcript: &Transcript, now: &Imported, shell: &mut Shell) -> Result<String, Ended> {
-        let answer = ask(shell, "context.register", &now.context)?;
-        print(transcript, now, &answer, shell)?;
-        Ok(text(&answer, "session").to_owned())
     }
 
     /// What differs from before. The disk may have changed meanwhile, so that both are made against the one there is.
@@ -269,6 +261,13 @@ impl From<Stop> for Ended {
     fn from(stop: Stop) -> Self {
         Self::Stop(stop)
     }
+}
+
+/// The whole context, for the first time. Returns the session's name.
+fn register(transcript: &Transcript, now: &Imported, shell: &mut Shell) -> Result<String, Ended> {
+    let answer = ask(shell, "context.register", &now.context)?;
+    print(transcript, now, &answer, shell)?;
+    Ok(text(&answer, "session"))
 }
 
 fn ask(shell: &Shell, method: &str, context: &Context) -> Result<Value, Ended> {

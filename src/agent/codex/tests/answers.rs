@@ -71,7 +71,7 @@ fn a_command_that_goes_on_is_answered_when_it_ends() {
     let more = |id: &str| call(id, "write_stdin", &json!({"session_id": 44, "chars": ""}));
     let still = output("2", &json!("Process running with session ID 44\nOutput:\n"));
     let begun = vec![start, running, more("2")];
-    let got = session(&[begun.clone()]);
+    let got = session(std::slice::from_ref(&begun));
     assert_eq!((got.unasked.background, got.asked.len()), (1, 0));
     let ended = vec![still, more("3"), output("3", &json!(told("ok", 1)))];
     let got = session(&[begun, ended]);
