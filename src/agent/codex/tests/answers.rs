@@ -73,9 +73,9 @@ fn a_command_that_goes_on_is_answered_when_it_ends() {
     let begun = vec![start, running, more("2")];
     let got = session(std::slice::from_ref(&begun));
     assert_eq!((got.unasked.background, got.asked.len()), (1, 0));
-    let ended = vec![still, more("3"), output("3", &json!(told("ok", 1)))];
+    let ended = vec![still, more("3"), output("3", &json!(told("ok", 0)))];
     let got = session(&[begun, ended]);
-    assert_eq!((got.unasked.background, beliefs(&got)), (0, vec!["? cargo test failed unseen".to_owned()]));
+    assert_eq!((got.unasked.background, beliefs(&got)), (0, vec!["? cargo test unseen".to_owned()]));
 }
 
 #[test]
