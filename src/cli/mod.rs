@@ -19,6 +19,7 @@ mod install;
 mod journal;
 mod list;
 mod log;
+mod mcp;
 mod mem;
 mod metrics;
 mod out;
@@ -84,6 +85,7 @@ enum Command {
     ImportState(export::ImportArgs),
     Log(log::Args),
     Mem(mem::Args),
+    Mcp(mcp::Args),
     Metrics(metrics::Args),
     Fork(fork::Args),
     List(list::Args),
@@ -111,6 +113,7 @@ impl Command {
             Self::ImportState(args) => export::import(&args, shell),
             Self::Log(args) => log::run(args, shell),
             Self::Mem(args) => mem::run(args, shell),
+            Self::Mcp(args) => mcp::run(&args, shell),
             Self::Metrics(args) => metrics::run(&args, shell),
             Self::Fork(args) => fork::run(args, shell),
             Self::List(args) => list::run(&args, shell),
