@@ -14,6 +14,7 @@ mod git_head;
 mod harness;
 mod layout;
 mod lies;
+mod mcp;
 mod memory;
 mod memory_evidence;
 mod readme;

@@ -18,7 +18,7 @@ pub(super) struct Args {}
 
 pub(super) fn run(_: &Args, shell: &mut Shell) -> Done {
     let socket = shell.socket()?;
-    drop(trace::begin(Level::Warn, &shell.out));
+    drop(trace::begin(Level::Error, &shell.out));
     mcp::serve(socket).map_err(Stop::failed)?;
     Ok(0)
 }

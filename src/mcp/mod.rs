@@ -12,6 +12,7 @@ mod path;
 mod report;
 pub mod schema;
 mod server;
+mod stdio;
 pub mod tools;
 
 pub use server::{McpError, serve};

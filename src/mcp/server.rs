@@ -2,7 +2,8 @@
 
 use super::call::{self, Failed};
 use super::report;
-use super::schema::{Object, object};
+use super::schema::object;
+use super::stdio::Stdio;
 use super::tools::{self, Effect, TOOLS};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
@@ -11,7 +12,6 @@ use rmcp::model::{
     ResourceTemplate, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
-use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 use std::io;
@@ -19,9 +19,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Longest line of a client. The daemon's own bound is lower and its refusal is an answer; what is longer than this is
-/// dropped unread, with a line in the log, for there is no id to answer to.
-const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Calls that are at the daemon at once; the others wait.
 const CALLS_MAX: usize = 16;
 const JSON: &str = "application/json";
@@ -50,9 +47,7 @@ pub fn serve(socket: PathBuf) -> Result<(), McpError> {
 }
 
 async fn run(socket: PathBuf) -> Result<(), McpError> {
-    let (stdin, stdout) = rmcp::transport::io::stdio();
-    let transport = AsyncRwTransport::new_server(stdin, stdout).with_max_line_length(LINE_BYTES_MAX);
-    match Server::new(socket).serve(transport).await {
+    match Server::new(socket).serve(Stdio::new()).await {
         Ok(running) => {
             // How it ended is in the log; that it ended is all there is to know.
             let _ = running.waiting().await;
@@ -113,7 +108,7 @@ impl ServerHandler for Server {
             let name: String = request.name.chars().take(100).collect();
             return Err(ErrorData::invalid_params(format!("there is no tool {name:?}"), None));
         };
-        let told = request.arguments.unwrap_or_else(Object::new);
+        let told = request.arguments.unwrap_or_default();
         let answer = self.ask(move |socket| call::call(tool, told, socket)).await;
         Ok(answer.map_or_else(failed, answered).into())
     }
