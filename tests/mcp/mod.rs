@@ -122,6 +122,7 @@ impl Server {
     /// Closes its input, and waits for its end: how it ended, and what it said on stderr.
     fn end(mut self) -> (ExitStatus, String) {
         self.stdin = None;
+        crate::harness::wait_until("the server ends", || self.child.try_wait().expect("a child").is_some());
         let mut said = String::new();
         self.child.stderr.take().expect("it was piped").read_to_string(&mut said).expect("UTF-8");
         let ended = self.child.wait().expect("it ends");
