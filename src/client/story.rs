@@ -159,13 +159,23 @@ impl Target {
         Self { spelled: spelled.to_owned(), plain: plain(absolute), real: absolute.canonicalize().ok() }
     }
 
-    /// Whether a row of a session below `root` is about it. Without a root only the spelling can tell.
+    /// What a row of a session with this root is about; none where it is about no path.
     #[must_use]
-    pub fn is_source_of(&self, row: &Value, root: Option<&Path>) -> bool {
-        let pathless = ["head", "mtime"].iter().any(|signal| row["signal_type"] == *signal);
-        let Ok(WirePath(source)) = serde_json::from_value(row["source"].clone()) else { return false };
+    pub fn of_row(row: &Value, root: &Path) -> Option<Self> {
+        source_of(row).map(|source| Self::below(&source, root))
+    }
+
+    /// Where it is: as it is called, and where that leads, if it is another place.
+    #[must_use]
+    pub fn places(self) -> Vec<PathBuf> {
+        let real = self.real.filter(|real| *real != self.plain);
+        [Some(self.plain), real].into_iter().flatten().collect()
+    }
+
+    /// Whether a row of a session below `root` is about it. Without a root only the spelling can tell.
+    fn is_source_of(&self, row: &Value, root: Option<&Path>) -> bool {
+        let Some(source) = source_of(row) else { return false };
         match root {
-            _ if pathless => false,
             Some(root) => {
                 let absolute = root.join(&source);
                 plain(&absolute) == self.plain
@@ -174,6 +184,12 @@ impl Target {
             None => source == self.spelled || plain(&source) == self.plain,
         }
     }
+}
+
+fn source_of(row: &Value) -> Option<PathBuf> {
+    let pathless = ["head", "mtime"].iter().any(|signal| row["signal_type"] == *signal);
+    let WirePath(source) = serde_json::from_value(row["source"].clone()).ok().filter(|_| !pathless)?;
+    Some(source)
 }
 
 fn plain(path: &Path) -> PathBuf {

@@ -13,7 +13,7 @@ use crate::protocol::request::Status;
 use crate::world::login_name;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::PathBuf;
 
 /// Rows above which those that are fresh are left out, and most that are listed: as in a report.
 const ROWS_MAX: usize = 1_000;
@@ -49,10 +49,18 @@ impl From<ClientError> for Failed {
     }
 }
 
+/// A connection to the daemon at the first of these sockets that has one.
+pub(super) fn reach(sockets: &[PathBuf]) -> Result<Client, ClientError> {
+    let mut tried = sockets.iter().map(|socket| Client::connect(socket));
+    let first = tried.next().expect("because there is a usual socket");
+    // Where nobody is anywhere, the first is where somebody was looked for.
+    first.or_else(|error| tried.find_map(Result::ok).ok_or(error))
+}
+
 /// Calls a tool; what it answers is JSON text.
-pub(super) fn call(tool: &Tool, told: Object, socket: &Path) -> Result<String, Failed> {
+pub(super) fn call(tool: &Tool, told: Object, sockets: &[PathBuf]) -> Result<String, Failed> {
     let told = complete(tool.fields, told, login_name).map_err(|why| Failed::new("invalid_params", why))?;
-    let mut client = Client::connect(socket)?;
+    let mut client = reach(sockets)?;
     match tool.does {
         Does::Forward(method) => Ok(client.ask(method, &told)?),
         Does::Status => status(&told, &mut client),
@@ -100,7 +108,7 @@ fn stale_check(ask: StaleCheck, client: &mut Client) -> Result<String, Failed> {
     if !ask.paths.is_empty() {
         let root: WirePath = serde_json::from_value(status["root"].clone())
             .map_err(|error| Failed::new("nonsense", error.to_string()))?;
-        answer["paths"] = ask.paths.iter().map(|path| path::judged(path, &root.0, rows)).collect();
+        answer["paths"] = path::judged(&ask.paths, &root.0, rows).into();
     }
     Ok(answer.to_string())
 }
@@ -160,4 +168,28 @@ pub(super) fn in_short(line: &Value) -> Value {
         short.insert(name.to_owned(), line[name].clone());
     }
     short.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reach;
+    use crate::client::ClientError;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn the_first_daemon_that_is_there_is_asked() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [gone, left, there] = ["gone", "left", "there"].map(|name| folder.path().join(name));
+        // Of a daemon that was killed.
+        drop(UnixListener::bind(&left).expect("a socket"));
+        let sockets = [gone.clone(), left, there.clone()];
+        let nobody = reach(&sockets);
+        assert!(
+            matches!(&nobody, Err(ClientError::NoDaemon { socket, .. }) if *socket == gone),
+            "{nobody:?}"
+        );
+        let daemon = UnixListener::bind(&there).expect("a socket");
+        reach(&sockets).expect("a connection");
+        daemon.accept().expect("it came here");
+    }
 }

@@ -5,12 +5,28 @@ use crate::client::Client;
 use crate::client::story::{OfPath, Target, roots};
 use crate::protocol::path::WirePath;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
-/// What the rows of a session say about a path: of several, the worst.
-pub(super) fn judged(path: &WirePath, root: &Path, rows: &[Value]) -> Value {
-    let target = Target::below(&path.0, root);
-    let about: Vec<&Value> = rows.iter().filter(|row| target.is_source_of(row, Some(root))).collect();
+/// What the rows of a session say about each path: of several rows, the worst.
+pub(super) fn judged(paths: &[WirePath], root: &Path, rows: &[Value]) -> Vec<Value> {
+    // Each row is looked up once, however many paths are asked about.
+    let mut at: HashMap<PathBuf, Vec<&Value>> = HashMap::new();
+    for row in rows {
+        for place in Target::of_row(row, root).map(Target::places).unwrap_or_default() {
+            at.entry(place).or_default().push(row);
+        }
+    }
+    paths.iter().map(|path| judged_one(path, root, &at)).collect()
+}
+
+fn judged_one(path: &WirePath, root: &Path, at: &HashMap<PathBuf, Vec<&Value>>) -> Value {
+    let mut about: Vec<&Value> = Vec::new();
+    for row in Target::below(&path.0, root).places().iter().filter_map(|place| at.get(place)).flatten() {
+        if !about.iter().any(|known| std::ptr::eq(*known, *row)) {
+            about.push(row);
+        }
+    }
     let status = if about.is_empty() {
         // It may lie in a tree that the session rests on; what that tree says is not about this file alone.
         "unregistered"

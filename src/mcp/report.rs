@@ -1,10 +1,9 @@
 //! The resources: of each session, the report of the last decision about it. Reading one decides nothing.
 
-use super::call::Failed;
-use crate::client::Client;
+use super::call::{Failed, reach};
 use crate::client::story::{last_decision, roots};
 use std::fmt::Write;
-use std::path::Path;
+use std::path::PathBuf;
 
 /// Sessions that are listed at once.
 pub(super) const PAGE_LEN: usize = 200;
@@ -15,8 +14,8 @@ const BEFORE: &str = "staled://session/";
 const BEHIND: &str = "/report";
 
 /// The names of sessions that follow another one in order, and whether there are more than these.
-pub(super) fn listed(behind: Option<&str>, socket: &Path) -> Result<(Vec<String>, bool), Failed> {
-    let names = roots(&mut Client::connect(socket)?)?.into_keys();
+pub(super) fn listed(behind: Option<&str>, sockets: &[PathBuf]) -> Result<(Vec<String>, bool), Failed> {
+    let names = roots(&mut reach(sockets)?)?.into_keys();
     let mut names: Vec<String> =
         names.filter(|name| behind.is_none_or(|behind| name.as_str() > behind)).collect();
     let more = names.len() > PAGE_LEN;
@@ -25,8 +24,8 @@ pub(super) fn listed(behind: Option<&str>, socket: &Path) -> Result<(Vec<String>
 }
 
 /// The last report about a session, as it stands in the decision log; none where nothing was decided.
-pub(super) fn read(session: &str, socket: &Path) -> Result<Option<String>, Failed> {
-    Ok(last_decision(session, &mut Client::connect(socket)?)?.map(|entry| entry.raw))
+pub(super) fn read(session: &str, sockets: &[PathBuf]) -> Result<Option<String>, Failed> {
+    Ok(last_decision(session, &mut reach(sockets)?)?.map(|entry| entry.raw))
 }
 
 /// The address of a session's report.

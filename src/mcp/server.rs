@@ -15,7 +15,7 @@ use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
 use rmcp::{ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -37,17 +37,18 @@ pub enum McpError {
     Begin(Box<ServerInitializeError>),
 }
 
-/// Serves the client at stdin and stdout until it closes them. The daemon behind `socket` need not be there.
-pub fn serve(socket: PathBuf) -> Result<(), McpError> {
+/// Serves the client at stdin and stdout until it closes them. The daemon is behind the first of these sockets that has one; it
+/// need not be there.
+pub fn serve(sockets: Vec<PathBuf>) -> Result<(), McpError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let served = runtime.block_on(run(socket));
+    let served = runtime.block_on(run(sockets));
     // A call that the daemon holds up holds up nobody here: its client is gone.
     runtime.shutdown_background();
     served
 }
 
-async fn run(socket: PathBuf) -> Result<(), McpError> {
-    match Server::new(socket).serve(Stdio::new()).await {
+async fn run(sockets: Vec<PathBuf>) -> Result<(), McpError> {
+    match Server::new(sockets).serve(Stdio::new()).await {
         Ok(running) => {
             // How it ended is in the log; that it ended is all there is to know.
             let _ = running.waiting().await;
@@ -60,25 +61,25 @@ async fn run(socket: PathBuf) -> Result<(), McpError> {
 }
 
 struct Server {
-    socket: PathBuf,
+    sockets: Arc<[PathBuf]>,
     calls: Arc<Semaphore>,
 }
 
 impl Server {
-    fn new(socket: PathBuf) -> Self {
-        Self { socket, calls: Arc::new(Semaphore::new(CALLS_MAX)) }
+    fn new(sockets: Vec<PathBuf>) -> Self {
+        Self { sockets: sockets.into(), calls: Arc::new(Semaphore::new(CALLS_MAX)) }
     }
 
     /// Does what blocks on a thread of its own.
     async fn ask<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Path) -> Result<T, Failed> + Send + 'static,
+        work: impl FnOnce(&[PathBuf]) -> Result<T, Failed> + Send + 'static,
     ) -> Result<T, Failed> {
         let permit = Arc::clone(&self.calls).acquire_owned().await;
-        let socket = self.socket.clone();
+        let sockets = Arc::clone(&self.sockets);
         let done = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            work(&socket)
+            work(&sockets)
         });
         done.await.unwrap_or_else(|error| Err(Failed::new("internal", format!("the call failed: {error}"))))
     }
@@ -109,7 +110,7 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(format!("there is no tool {name:?}"), None));
         };
         let told = request.arguments.unwrap_or_default();
-        let answer = self.ask(move |socket| call::call(tool, told, socket)).await;
+        let answer = self.ask(move |sockets| call::call(tool, told, sockets)).await;
         Ok(answer.map_or_else(failed, answered).into())
     }
 
@@ -120,7 +121,7 @@ impl ServerHandler for Server {
     ) -> Result<ListResourcesResult, ErrorData> {
         let behind = request.and_then(|request| request.cursor);
         let (names, more) =
-            self.ask(move |socket| report::listed(behind.as_deref(), socket)).await.map_err(error)?;
+            self.ask(move |sockets| report::listed(behind.as_deref(), sockets)).await.map_err(error)?;
         let mut result =
             ListResourcesResult::with_all_items(names.iter().map(|name| resource(name)).collect());
         result.next_cursor = names.into_iter().next_back().filter(|_| more);
@@ -151,7 +152,7 @@ impl ServerHandler for Server {
             return Err(ErrorData::resource_not_found(why, None));
         };
         let asked = session.clone();
-        let Some(text) = self.ask(move |socket| report::read(&asked, socket)).await.map_err(error)? else {
+        let Some(text) = self.ask(move |sockets| report::read(&asked, sockets)).await.map_err(error)? else {
             let why = format!("nothing was decided for session {session:?}; the tool decide does that");
             return Err(ErrorData::resource_not_found(why, None));
         };
