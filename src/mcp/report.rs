@@ -52,9 +52,10 @@ pub(super) fn session_at(address: &str) -> Option<String> {
             bytes.push(byte);
             continue;
         }
-        let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        rest = &rest[2..];
+        let (digits, behind) = rest.split_at_checked(2)?;
+        let [high, low] = [digits[0], digits[1]].map(|digit| char::from(digit).to_digit(16));
+        bytes.push((high? * 16 + low?) as u8);
+        rest = behind;
     }
     String::from_utf8(bytes).ok().filter(|session| !session.is_empty())
 }
