@@ -20,6 +20,7 @@ mod install;
 mod journal;
 mod list;
 mod log;
+mod mcp;
 mod mem;
 mod metrics;
 mod out;
@@ -85,6 +86,7 @@ enum Command {
     ImportState(export::ImportArgs),
     Log(log::Args),
     Mem(mem::Args),
+    Mcp(mcp::Args),
     Metrics(metrics::Args),
     Fork(fork::Args),
     Hook(hook::Args),
@@ -113,6 +115,7 @@ impl Command {
             Self::ImportState(args) => export::import(&args, shell),
             Self::Log(args) => log::run(args, shell),
             Self::Mem(args) => mem::run(args, shell),
+            Self::Mcp(args) => mcp::run(&args, shell),
             Self::Metrics(args) => metrics::run(&args, shell),
             Self::Fork(args) => fork::run(args, shell),
             Self::Hook(args) => hook::run(&args, shell),
