@@ -13,6 +13,7 @@ mod doctor;
 mod drop;
 mod export;
 mod fork;
+mod html;
 mod import;
 mod input;
 mod install;

@@ -17,10 +17,7 @@ struct Story {
 }
 
 pub(super) fn run(decision: &str, shell: &mut Shell) -> Done {
-    let Some(story) = find(decision, &mut shell.client()?)? else {
-        return Err(Stop::failed(format!("the decision log knows no decision {decision}"))
-            .remedy("`staled tail` shows the last ones"));
-    };
+    let Some(story) = find(decision, &mut shell.client()?)? else { return Err(unknown(decision)) };
     if shell.json {
         shell.out.line(&story.decision.raw)?;
         return Ok(0);
@@ -29,6 +26,27 @@ pub(super) fn run(decision: &str, shell: &mut Shell) -> Done {
     shell.out.lines(report::lines(&story.decision.line, paint))?;
     shell.out.lines(neighbours(&story, paint))?;
     Ok(0)
+}
+
+/// The line of a decision.
+pub(super) fn line(decision: &str, client: &mut Client) -> Result<Value, Stop> {
+    let mut found = None;
+    backward(client, |entry| {
+        if entry.is_decision() && is_called(&entry, decision) {
+            found = Some(entry.line);
+        }
+        found.is_some()
+    })?;
+    found.ok_or_else(|| unknown(decision))
+}
+
+fn unknown(decision: &str) -> Stop {
+    Stop::failed(format!("the decision log knows no decision {decision}"))
+        .remedy("`staled tail --json` shows the last ones")
+}
+
+fn is_called(entry: &Entry, decision: &str) -> bool {
+    entry.line["decision"].as_str().is_some_and(|id| id.starts_with(decision))
 }
 
 /// Looks from the end: each session's latest decision seen so far is what came after the one that is found.
@@ -46,7 +64,7 @@ fn find(decision: &str, client: &mut Client) -> Result<Option<Story>, Stop> {
                 true
             }
             Some(_) => false,
-            None if entry.line["decision"].as_str().is_some_and(|id| id.starts_with(decision)) => {
+            None if is_called(&entry, decision) => {
                 story = Some(Story { decision: entry, before: None, after: later.remove(&session) });
                 false
             }
