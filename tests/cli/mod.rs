@@ -17,6 +17,7 @@ mod journald;
 mod mem;
 mod metrics;
 mod offline;
+mod page;
 #[cfg(debug_assertions)]
 mod panics;
 mod programs;

@@ -26,7 +26,7 @@ fn typed(summary: &Value, page: &mut Markup) {
     part("Open", list(summary, "open_questions"), page, prose);
     let reload = list(summary, "reload");
     part("Read again first", reload, page, name);
-    part("No longer true", list(summary, "stale_dropped"), page, name);
+    part("No longer to be relied on", list(summary, "stale_dropped"), page, name);
 }
 
 /// A list under a heading. Where there is nothing, it is said: that nothing is left is an answer too.

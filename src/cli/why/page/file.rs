@@ -18,7 +18,9 @@ pub(super) fn write(to: &Path, bytes: &[u8]) -> Result<(), Stop> {
         return Err(cannot("it is no file").remedy("name a file, which may be there or not; `-` is stdout"));
     }
     let Some(name) = to.file_name() else {
-        return Err(cannot("it names no file").remedy("name a file, which may be there or not; `-` is stdout"));
+        return Err(
+            cannot("it names no file").remedy("name a file, which may be there or not; `-` is stdout")
+        );
     };
     let mut aside = std::ffi::OsString::from(".");
     aside.push(name);

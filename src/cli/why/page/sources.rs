@@ -10,6 +10,8 @@ use serde_json::Value;
 
 /// Rows on the page. A browser that is given many more is slow to answer.
 const ROWS_MAX: usize = 5_000;
+/// Marks a row whose claim is the weaker one.
+const WEAK: &str = "°";
 
 pub(super) fn sources(decision: &Value, page: &mut Markup) {
     let rows = list(decision, "staleness_results");
@@ -20,6 +22,13 @@ pub(super) fn sources(decision: &Value, page: &mut Markup) {
         let folder = Folder::of(files);
         page.with("div", &[("class", "tree")], |page| inside(&folder, decision, page));
         group("Commands, HEAD and what cannot be watched", &others, decision, page);
+        if rows.iter().any(is_weak) {
+            page.say(
+                "p",
+                "note faint",
+                &format!("{WEAK} as it was on disk when it was registered, not as the agent saw it"),
+            );
+        }
         let left_out = number(counts, "results").saturating_sub(rows.len().min(ROWS_MAX) as u64);
         if left_out > 0 {
             page.say("p", "faint", &format!("{} more, not listed here.", counted(left_out, "row")));
@@ -32,7 +41,9 @@ fn parted(rows: &[Value]) -> (Vec<&Value>, Vec<&Value>) {
     let (fresh, doubtful): (Vec<&Value>, Vec<&Value>) = rows.iter().partition(|row| row["status"] == "fresh");
     let shown = doubtful.into_iter().chain(fresh).take(ROWS_MAX);
     shown.partition(|row| {
-        row["signal_type"] != "head" && row["evidence_tag"] != "[MÉTRICA]" && row["evidence_tag"] != "[INFERENCIA]"
+        row["signal_type"] != "head"
+            && row["evidence_tag"] != "[MÉTRICA]"
+            && row["evidence_tag"] != "[INFERENCIA]"
     })
 }
 
@@ -61,7 +72,9 @@ fn inside(folder: &Folder<'_>, decision: &Value, page: &mut Markup) {
             one(name, row, decision, page);
         }
         for (name, folder) in folder.steps() {
-            page.with("li", &[("class", "folder")], |page| fold(&format!("{name}/").replace("//", "/"), folder, decision, page));
+            page.with("li", &[("class", "folder")], |page| {
+                fold(&format!("{name}/").replace("//", "/"), folder, decision, page)
+            });
         }
     });
 }
@@ -103,6 +116,9 @@ fn one(name: &str, row: &Value, decision: &Value, page: &mut Markup) {
         page.with("span", &[("class", "name")], |page| {
             page.with("i", &[("class", class(word)), ("aria-hidden", "true")], |_| {});
             page.element("bdi", |page| page.say("code", "path", name));
+            if is_weak(row) {
+                page.text(WEAK);
+            }
             let remarks = remarks(row);
             if !remarks.is_empty() {
                 page.text(" ");
@@ -132,6 +148,11 @@ fn digests(row: &Value, page: &mut Markup) {
     }
 }
 
+/// Nobody said what the agent saw, so the row holds against a later look.
+fn is_weak(row: &Value) -> bool {
+    row["baseline"] == "registration"
+}
+
 fn remarks(row: &Value) -> Vec<String> {
     let mut remarks = Vec::new();
     if row["result_id"] != row["source"] {
@@ -140,9 +161,6 @@ fn remarks(row: &Value) -> Vec<String> {
     remarks.extend(row["role"].as_str().map(|_| text(row, "role")));
     if row["critical"] == false {
         remarks.push("not critical".to_owned());
-    }
-    if row["baseline"] == "registration" {
-        remarks.push("as of its registration".to_owned());
     }
     if row["eol_only"] == true {
         remarks.push("line ends only".to_owned());

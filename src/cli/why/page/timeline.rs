@@ -33,7 +33,11 @@ enum What<'told> {
 pub(super) fn timeline(told: &Told, page: &mut Markup) {
     section("timeline", "Timeline", page, |page| {
         if told.more_before {
-            page.say("p", "faint", "What was before that is left out.");
+            page.say(
+                "p",
+                "faint",
+                "The last lines of the log that concern this session; what was before them is left out.",
+            );
         }
         page.with("ol", &[("class", "timeline")], |page| {
             for step in steps(told) {
@@ -107,7 +111,11 @@ fn one(step: &Step<'_>, told: &Told, page: &mut Markup) {
             });
         }
         What::Event(line) => {
-            page.say("strong", "event", &harmless(line["event"].as_str().unwrap_or_default()).replace('_', " "));
+            page.say(
+                "strong",
+                "event",
+                &harmless(line["event"].as_str().unwrap_or_default()).replace('_', " "),
+            );
             page.text(" ");
             page.text(&said_by(line));
         }

@@ -33,7 +33,8 @@ impl Tally {
     /// In words, what is doubtful first.
     pub(super) fn words(self) -> String {
         let parts = [(self.stale, "stale"), (self.unknown, "unknown"), (self.fresh, "fresh")];
-        let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+        let parts =
+            parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
         parts.collect::<Vec<_>>().join(", ")
     }
 
@@ -80,7 +81,8 @@ impl<'rows> Folder<'rows> {
     }
 
     fn put(&mut self, row: &'rows Value) {
-        let path = serde_json::from_value(row["source"].clone()).map_or_else(|_| PathBuf::new(), |Reference(path)| path);
+        let path = serde_json::from_value(row["source"].clone())
+            .map_or_else(|_| PathBuf::new(), |Reference(path)| path);
         let steps: Vec<OsString> = path
             .components()
             .filter(|part| *part != Component::CurDir)

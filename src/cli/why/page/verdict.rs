@@ -31,10 +31,15 @@ pub(super) fn header(decision: &Value, page: &mut Markup) {
         page.say("span", "session", &text(decision, "session"));
         page.say("span", tone(&transition), &transition);
     });
-    page.with("p", &[("class", "lead")], |page| page.prose(decision["reason"]["text"].as_str().unwrap_or("")));
+    page.with("p", &[("class", "lead")], |page| {
+        page.prose(decision["reason"]["text"].as_str().unwrap_or(""))
+    });
     page.say("p", "faint", meaning(&transition));
     page.with("dl", &[("class", "facts")], |page| {
-        pair("Decided", page, |page| moment(decision["decided_at"].as_str().unwrap_or(""), page));
+        pair("Decided", page, |page| {
+            moment(decision["decided_at"].as_str().unwrap_or(""), page);
+            page.say("span", "faint", " UTC");
+        });
         let goal = decision["context"]["goal"].as_str().unwrap_or("");
         if !goal.is_empty() {
             pair("Goal", page, |page| page.prose(goal));
@@ -95,7 +100,7 @@ fn piece(id: &str, decision: &Value, page: &mut Markup) {
         page.text(&format!(" {} ", text(row, "cause")));
         page.say("code", "digest", &change(row));
         if let Some(before) = before(row, decision) {
-            page.say("span", "faint", &format!(" since {before}"));
+            page.say("span", "faint", &format!(" {before} the decision"));
         }
     });
 }
