@@ -29,6 +29,7 @@ mod reload;
 mod replay;
 mod report;
 mod rescan;
+mod screen;
 mod serve;
 mod shell;
 mod status;

@@ -28,6 +28,9 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
+    if args.watch && super::screen::fits(shell) {
+        return super::screen::watch(args.session.as_deref(), shell);
+    }
     if args.watch {
         return super::watch::watch(args.session.as_deref(), shell);
     }

@@ -34,7 +34,7 @@ fn scene() -> Scene {
     register(&daemon, &place, "s<b>", &Value::Array(NAMES.iter().map(|name| file(name, "1")).collect()));
     daemon.ask("decide", &json!({ "session": "s<b>" }));
     place.write(NAMES[1], "2");
-    daemon.ask("fact.refute", &json!({ "session": "s<b>", "source": { "kind": "file", "path": NAMES[2] } }));
+    daemon.ask("fact.refute", &json!({ "session": "s<b>", "source": NAMES[2] }));
     let decision = daemon.ask("decide", &json!({ "session": "s<b>" }));
     assert_eq!(decision["transition"], "fresh", "{decision}");
     Scene { place, daemon, decision }
