@@ -32,6 +32,12 @@ impl Paint {
         Self { on: on_terminal && !unwanted && !dumb }
     }
 
+    /// One that looks at no environment.
+    #[cfg(test)]
+    pub(super) fn of_test(on: bool) -> Self {
+        Self { on }
+    }
+
     /// Whether anything is coloured.
     pub(super) fn is_on(self) -> bool {
         self.on

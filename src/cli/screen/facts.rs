@@ -16,6 +16,14 @@ pub(super) struct Health {
     pub(super) problems: Vec<String>,
 }
 
+/// Why nothing new is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Away {
+    /// There is no daemon; otherwise there is, and it cannot answer.
+    pub(super) gone: bool,
+    pub(super) why: String,
+}
+
 /// A session in the list.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Session {

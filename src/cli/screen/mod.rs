@@ -104,7 +104,7 @@ fn take(told: News, model: &mut Model) -> Result<Option<Ended>, Stop> {
         News::Rows(rows) => model.show(rows),
         News::Lines { lines, anew } => model.log(lines, anew),
         News::Looked => model.away = None,
-        News::Away(why) => model.away = Some(format!("{why}; waiting for it to come back")),
+        News::Away(away) => model.away = Some(away),
         News::Key(deed) if !model.press(deed) => return Ok(Some(Ended::Quit)),
         News::Key(_) | News::Resized => {}
         News::Signal(signal) => return Ok(Some(Ended::Signal(signal))),

@@ -1,7 +1,7 @@
 //! What the screen shows, and what a key does to it. Pure: the moment and the size come from outside.
 
 use super::draw::places::{Places, places};
-use super::facts::{Health, Line, Rows, Session, Transition};
+use super::facts::{Away, Health, Line, Rows, Session, Transition};
 use crate::protocol::time;
 use ratatui::layout::Rect;
 use std::collections::{HashMap, VecDeque};
@@ -56,7 +56,7 @@ pub(super) struct Model {
     /// How the daemon is.
     pub(super) health: Health,
     /// Why the daemon does not answer.
-    pub(super) away: Option<String>,
+    pub(super) away: Option<Away>,
     /// As they are listed.
     pub(super) sessions: Vec<Session>,
     /// The session whose rows are shown.

@@ -1,6 +1,6 @@
 //! What the screen is told, from wherever it comes.
 
-use super::facts::{Health, Line, Rows, Session};
+use super::facts::{Away, Health, Line, Rows, Session};
 use super::model::Deed;
 
 /// Something that happened.
@@ -16,8 +16,8 @@ pub(super) enum News {
     },
     /// Everything was asked for, and answered.
     Looked,
-    /// The daemon does not answer, and why.
-    Away(String),
+    /// The daemon does not answer.
+    Away(Away),
     /// A key was pressed.
     Key(Deed),
     /// The screen has another size, or what it shows was written over.

@@ -3,9 +3,10 @@
 //! Notifications only say when to ask. So one that was lost, or told late, can show nothing wrong, and what is shown is
 //! never put together from pieces.
 
-use super::facts::{Health, Line, Rows, Session};
+use super::facts::{Away, Health, Line, Rows, Session};
 use super::news::News;
 use crate::cli::tail::{PAGE_LEN, last_seq, page};
+use crate::cli::watch::is_away;
 use crate::cli::words::list;
 use crate::client::{Client, ClientError};
 use crate::protocol::request::{List, Status, Subscribe};
@@ -128,7 +129,7 @@ impl Asker {
                 Err(error) => {
                     // Another daemon may have another log.
                     (self.read, self.rows_due) = (None, true);
-                    News::Away(error.to_string())
+                    News::Away(Away { gone: is_away(&error), why: error.to_string() })
                 }
             };
             if self.news.send(told).is_err() {

@@ -51,26 +51,41 @@ impl Column {
 /// The lines of these columns in so much width.
 pub(super) fn lines(mut columns: Vec<Column>, room: usize, look: Look) -> Vec<Line<'static>> {
     columns.retain(|column| column.width() > 0);
-    let least = |columns: &[Column]| -> usize {
-        columns.iter().map(|column| column.width().min(column.min) + GAP).sum::<usize>().saturating_sub(GAP)
-    };
-    while least(&columns) > room {
+    while all(&least(&columns)) > room {
         let leaves = columns.iter().enumerate().max_by_key(|(_, column)| column.leaves);
         match leaves {
             Some((at, column)) if column.leaves > 0 => drop(columns.remove(at)),
             _ => break,
         }
     }
-    let mut spare = room.saturating_sub(least(&columns));
-    let mut widths = Vec::new();
-    for column in &columns {
-        let (all, least) = (column.width(), column.width().min(column.min));
-        let more = spare.min(all - least);
+    let mut widths = least(&columns);
+    narrow(&mut widths, room);
+    let mut spare = room.saturating_sub(all(&widths));
+    for (column, width) in columns.iter().zip(&mut widths) {
+        let more = spare.min(column.width() - *width);
         spare -= more;
-        widths.push(least + more);
+        *width += more;
     }
     let height = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
     (0..height).map(|row| line(&columns, &widths, row, look)).collect()
+}
+
+/// How narrow each of them may be.
+fn least(columns: &[Column]) -> Vec<usize> {
+    columns.iter().map(|column| column.width().min(column.min)).collect()
+}
+
+/// How wide these are together.
+fn all(widths: &[usize]) -> usize {
+    (widths.iter().sum::<usize>() + widths.len() * GAP).saturating_sub(GAP)
+}
+
+/// What does not fit however little is shown is taken from the widest.
+fn narrow(widths: &mut [usize], room: usize) {
+    let over = all(widths).saturating_sub(room);
+    if let Some(widest) = widths.iter_mut().max() {
+        *widest = widest.saturating_sub(over).max(1);
+    }
 }
 
 fn line(columns: &[Column], widths: &[usize], row: usize, look: Look) -> Line<'static> {

@@ -1,43 +1,38 @@
 //! The model on a screen of any size: what it shows is a function of the model alone.
 
 mod grid;
+mod lists;
 pub(super) mod places;
 
-use super::facts::{Line as Told, Row, Session};
 use super::model::{Model, Pane};
 use crate::cli::paint::{Paint, Tone};
-use crate::cli::words::{ago, counted, harmless, to_the_second, transition_tone};
-use crate::protocol::time;
-use crate::session::moment::Moment;
-use grid::{Column, Keep, cut, lines, width};
+use crate::cli::words::{counted, harmless};
+use grid::{Keep, cut, lines, width};
 use places::places;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span, Text};
 
-const KEYS: [(&str, &str); 6] = [
-    ("q", "quit"),
-    ("↑↓ j k", "session"),
-    ("Tab", "pane"),
-    ("PgUp PgDn", "scroll"),
-    ("?", "fewer keys"),
-    ("Ctrl-C", "quit too"),
-];
+const KEYS: [(&str, &str); 5] =
+    [("q", "quit"), ("↑↓ j k", "session"), ("Tab", "pane"), ("PgUp PgDn", "scroll"), ("?", "fewer keys")];
 
 /// How tones look.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
     paint: Paint,
+    /// What is shown may no longer be so, and must not look as if it were.
+    faded: bool,
 }
 
 impl Look {
     pub(super) fn new(paint: Paint) -> Self {
-        Self { paint }
+        Self { paint, faded: false }
     }
 
     /// Nothing is said by colour alone, so without it all is there.
     fn of(self, tone: Tone) -> Style {
+        let tone = if self.faded { Tone::Faint } else { tone };
         let colour = |colour: Color| {
             if self.paint.is_on() { Style::new().fg(colour) } else { Style::new() }
         };
@@ -57,9 +52,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, look: Look) {
     let area = frame.area();
     let places = places(area, model);
     write(frame, places.top, top(model, places.top, look));
+    let faded = Look { faded: model.away.is_some(), ..look };
     for (pane, place) in Pane::ALL.into_iter().zip(places.panes) {
         let mut text = vec![title(pane, model, place, look)];
-        text.extend(content(pane, model, place, look));
+        text.extend(content(pane, model, place, faded));
         write(frame, place, text);
     }
     let keys = keys_lines(model.help, area.width).into_iter();
@@ -75,13 +71,13 @@ fn write(frame: &mut Frame<'_>, place: Rect, mut lines: Vec<Line<'static>>) {
 fn top(model: &Model, place: Rect, look: Look) -> Vec<Line<'static>> {
     let health = &model.health;
     let (tone, word) = match (&model.away, health.word.as_str()) {
-        (Some(_), _) => (Tone::Bad, "away"),
+        (Some(away), _) => (Tone::Bad, if away.gone { "away" } else { "trouble" }),
         (None, "") => (Tone::Faint, "…"),
         (None, "ok") => (Tone::Good, "ok"),
         (None, word) => (Tone::Bad, word),
     };
     let said = match &model.away {
-        Some(why) => harmless(why),
+        Some(away) => format!("{}; what stands below was so before", harmless(&away.why)),
         None => health.facts.join("  "),
     };
     let mut spans =
@@ -90,12 +86,8 @@ fn top(model: &Model, place: Rect, look: Look) -> Vec<Line<'static>> {
     let said_tone = if model.away.is_some() { Tone::Bad } else { Tone::Faint };
     spans.push(Span::raw("  "));
     spans.push(Span::styled(cut(&said, room, Keep::Head), look.of(said_tone)));
-    let more = match health.problems.len() {
-        0 | 1 => String::new(),
-        number => format!("{} more  ", number - 1),
-    };
     let problem = health.problems.first().map(|problem| {
-        let text = format!("problem  {more}{problem}");
+        let text = format!("{}  {problem}", counted(health.problems.len() as u64, "problem"));
         Line::styled(cut(&text, usize::from(place.width), Keep::Head), look.of(Tone::Bad))
     });
     std::iter::once(Line::from(spans)).chain(problem).collect()
@@ -104,7 +96,7 @@ fn top(model: &Model, place: Rect, look: Look) -> Vec<Line<'static>> {
 /// A name and a rule; the pane that keys go to is marked.
 fn title(pane: Pane, model: &Model, place: Rect, look: Look) -> Line<'static> {
     let (name, said) = match pane {
-        Pane::Sessions => ("SESSIONS", String::new()),
+        Pane::Sessions => ("SESSIONS", "and what was decided last".to_owned()),
         Pane::Rows => ("STALE", model.selected.as_deref().map(harmless).unwrap_or_default()),
         Pane::Decisions => ("DECISIONS", "newest first, UTC".to_owned()),
     };
@@ -134,9 +126,9 @@ fn content(pane: Pane, model: &Model, place: Rect, look: Look) -> Vec<Line<'stat
     let room = usize::from(place.width);
     let first = model.first(pane, height);
     let shown = match pane {
-        Pane::Sessions => sessions(model, model.sessions.iter().skip(first).take(height)),
-        Pane::Rows => rows(model, model.rows.doubtful.iter().skip(first).take(height)),
-        Pane::Decisions => decisions(model, model.lines.iter().skip(first).take(height)),
+        Pane::Sessions => lists::sessions(model, model.sessions.iter().skip(first).take(height)),
+        Pane::Rows => lists::rows(model, model.rows.doubtful.iter().skip(first).take(height)),
+        Pane::Decisions => lists::decisions(model, model.lines.iter().skip(first).take(height)),
     };
     let lines = lines(shown, room, look);
     if lines.is_empty() { nothing(pane, model, room, look) } else { lines }
@@ -155,99 +147,6 @@ fn nothing(pane: Pane, model: &Model, room: usize, look: Look) -> Vec<Line<'stat
         (Pane::Decisions, _) => (Tone::Faint, "nothing was decided yet".to_owned()),
     };
     vec![Line::styled(cut(&format!("  {text}"), room, Keep::Head), look.of(tone))]
-}
-
-fn sessions<'shown>(model: &Model, shown: impl Iterator<Item = &'shown Session>) -> Vec<Column> {
-    let mut columns = vec![
-        Column::new(Keep::Head, 12, 0),
-        Column::new(Keep::Head, 9, 0),
-        Column::new(Keep::Head, 12, 2),
-        Column::new(Keep::Head, 6, 1),
-        Column::new(Keep::Head, 12, 3),
-        Column::new(Keep::Head, 12, 5),
-        Column::new(Keep::End, 12, 6),
-    ];
-    for session in shown {
-        let here = Some(&session.name) == model.selected.as_ref();
-        let (mark, tone) = if here { ("›", Tone::Strong) } else { (" ", Tone::Plain) };
-        let bad = |count: u64, bad: Tone| if count > 0 { bad } else { Tone::Faint };
-        let last = model.last.get(&session.name);
-        let (word, word_tone) =
-            last.map_or(("–", Tone::Faint), |last| (&last.word, transition_tone(&last.word)));
-        columns[0].push(tone, format!("{mark} {}", harmless(&session.name)));
-        let count = if session.stale > 0 || session.unknown == 0 {
-            (bad(session.stale, Tone::Bad), format!("{} stale", session.stale))
-        } else {
-            (Tone::Doubt, format!("{} unknown", session.unknown))
-        };
-        columns[1].push(count.0, count.1);
-        let unknown = if session.stale > 0 && session.unknown > 0 {
-            format!("+ {} unknown", session.unknown)
-        } else {
-            String::new()
-        };
-        columns[2].push(Tone::Doubt, format!("{}{unknown}", counted_of(session.rows, &unknown)));
-        columns[3].push(word_tone, word);
-        columns[4].push(Tone::Faint, last.map(|last| ago(&last.at, model.now)).unwrap_or_default());
-        columns[5].push(Tone::Faint, &*session.agent);
-        columns[6].push(Tone::Faint, &*session.root);
-    }
-    columns
-}
-
-/// `of 12 rows`, where nothing else has to be said.
-fn counted_of(rows: u64, instead: &str) -> String {
-    if instead.is_empty() { format!("of {}", counted(rows, "row")) } else { String::new() }
-}
-
-fn rows<'shown>(model: &Model, shown: impl Iterator<Item = &'shown Row>) -> Vec<Column> {
-    let mut columns = vec![
-        Column::new(Keep::Head, 9, 0),
-        Column::new(Keep::End, 8, 0),
-        Column::new(Keep::Head, 8, 2),
-        Column::new(Keep::Head, 12, 3),
-        Column::new(Keep::Head, 12, 1),
-    ];
-    for row in shown {
-        columns[0].push(row.state.1, format!("  {}", row.state.0));
-        columns[1].push(Tone::Plain, &*row.source);
-        columns[2].push(Tone::Plain, &*row.cause);
-        columns[3].push(Tone::Faint, &*row.change);
-        columns[4]
-            .push(Tone::Faint, row.since.as_deref().map(|since| ago(since, model.now)).unwrap_or_default());
-    }
-    columns
-}
-
-fn decisions<'shown>(model: &Model, shown: impl Iterator<Item = &'shown Told>) -> Vec<Column> {
-    let mut columns = vec![
-        Column::new(Keep::Head, 10, 1),
-        Column::new(Keep::Head, 6, 0),
-        Column::new(Keep::Head, 8, 0),
-        Column::new(Keep::Head, 10, 2),
-    ];
-    let today = to_the_second(&time::to_text(Moment { micros: model.now }));
-    for line in shown {
-        let (word, tone) = match &line.transition {
-            Some(transition) => (transition, transition_tone(transition)),
-            None => (&line.event, Tone::Faint),
-        };
-        columns[0].push(Tone::Faint, format!("  {}", clock(&line.at, &today)));
-        columns[1].push(tone, &**word);
-        columns[2].push(Tone::Plain, harmless(&line.session));
-        columns[3].push(if line.transition.is_some() { Tone::Plain } else { Tone::Faint }, &*line.said);
-    }
-    columns
-}
-
-/// The time of a moment, and the day before it unless that is today.
-fn clock(at: &str, today: &str) -> String {
-    let read = to_the_second(at);
-    match (read.trim_end_matches('Z').split_once('T'), today.split_once('T')) {
-        (Some((day, time)), Some((now, _))) if day == now => time.to_owned(),
-        (Some((day, time)), _) => format!("{day} {time}"),
-        (None, _) => read,
-    }
 }
 
 /// The keys; all of them in as many lines as they take, or where to find them.
