@@ -23,6 +23,7 @@ mod panics;
 mod programs;
 mod replay;
 mod rescan;
+mod screen;
 mod secrets;
 pub(crate) mod serve;
 mod trace;

@@ -6,6 +6,7 @@
 
 mod draw;
 mod facts;
+mod keys;
 mod model;
 mod news;
 mod terminal;

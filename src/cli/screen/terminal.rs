@@ -1,16 +1,18 @@
 //! The terminal: taken over whole, given back as it was however it ends, and what comes from it.
 
-use super::model::Deed;
+use super::keys;
 use super::news::News;
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::sync::mpsc::Sender;
-use std::time::Duration;
+
+/// Between the bytes of one key.
+const BETWEEN: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// The screen, ours until this is dropped.
 pub(super) struct Screen {
@@ -53,55 +55,33 @@ pub(super) fn signals() -> io::Result<Signals> {
     Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH])
 }
 
-/// Reads keys. It waits for them itself: a terminal that hangs up would be read from for ever.
+/// Reads keys until the terminal goes away.
 pub(super) fn read_keys(news: &Sender<News>) {
     let stdin = io::stdin();
+    let mut held = Vec::new();
     loop {
+        // Of a key that has begun the rest follows at once.
+        let patience = if held.is_empty() { None } else { Some(&BETWEEN) };
         let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
-        match poll(&mut polled, None) {
-            Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => continue,
+        let came = match poll(&mut polled, patience) {
+            Ok(came) => came > 0,
+            Err(Errno::INTR) => continue,
             Err(_) => break,
-        }
-        if polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
-            break;
-        }
-        while let Ok(true) = event::poll(Duration::ZERO) {
-            let Ok(read) = event::read() else { break };
-            if let Some(told) = told(&read)
-                && news.send(told).is_err()
-            {
-                return;
+        };
+        if came {
+            // Unbuffered, for what lies in a buffer no poll tells of.
+            let mut bytes = [0; 256];
+            match rustix::io::read(&stdin, &mut bytes) {
+                Ok(len @ 1..) => held.extend_from_slice(&bytes[..len]),
+                Err(Errno::INTR | Errno::AGAIN) => continue,
+                Ok(0) | Err(_) => break,
             }
+        }
+        let (deeds, len) = keys::read(&held, !came);
+        held.drain(..len);
+        if deeds.into_iter().any(|deed| news.send(News::Key(deed)).is_err()) {
+            return;
         }
     }
     let _ = news.send(News::Gone);
-}
-
-fn told(read: &Event) -> Option<News> {
-    match read {
-        Event::Key(key) if key.kind != KeyEventKind::Release => deed(key).map(News::Key),
-        Event::Resize(..) => Some(News::Resized),
-        _ => None,
-    }
-}
-
-fn deed(key: &KeyEvent) -> Option<Deed> {
-    let control = key.modifiers.contains(KeyModifiers::CONTROL);
-    Some(match key.code {
-        KeyCode::Char('c') if control => Deed::Quit,
-        // Nothing else is said with Ctrl or Alt held.
-        KeyCode::Char(_) if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => {
-            return None;
-        }
-        KeyCode::Char('q') | KeyCode::Esc => Deed::Quit,
-        KeyCode::Char('k') | KeyCode::Up => Deed::Up,
-        KeyCode::Char('j') | KeyCode::Down => Deed::Down,
-        KeyCode::Tab => Deed::NextPane,
-        KeyCode::BackTab => Deed::LastPane,
-        KeyCode::PageUp => Deed::PageUp,
-        KeyCode::PageDown => Deed::PageDown,
-        KeyCode::Char('?') => Deed::Help,
-        _ => return None,
-    })
 }
