@@ -159,7 +159,7 @@ fn keys_lines(all: bool, room: u16) -> Vec<String> {
         let told = format!(" {key} {does} ");
         match lines.last_mut() {
             Some(line) if width(line) + width(&told) <= usize::from(room) || line.is_empty() => {
-                line.push_str(&told)
+                line.push_str(&told);
             }
             _ => lines.push(told),
         }

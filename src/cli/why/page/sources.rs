@@ -73,7 +73,7 @@ fn inside(folder: &Folder<'_>, decision: &Value, page: &mut Markup) {
         }
         for (name, folder) in folder.steps() {
             page.with("li", &[("class", "folder")], |page| {
-                fold(&format!("{name}/").replace("//", "/"), folder, decision, page)
+                fold(&format!("{name}/").replace("//", "/"), folder, decision, page);
             });
         }
     });

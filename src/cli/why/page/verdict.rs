@@ -32,7 +32,7 @@ pub(super) fn header(decision: &Value, page: &mut Markup) {
         page.say("span", tone(&transition), &transition);
     });
     page.with("p", &[("class", "lead")], |page| {
-        page.prose(decision["reason"]["text"].as_str().unwrap_or(""))
+        page.prose(decision["reason"]["text"].as_str().unwrap_or(""));
     });
     page.say("p", "faint", meaning(&transition));
     page.with("dl", &[("class", "facts")], |page| {
