@@ -66,7 +66,8 @@ impl From<Ended> for Stop {
     }
 }
 
-fn is_away(error: &ClientError) -> bool {
+/// Whether a daemon that went away may come back.
+pub(super) fn is_away(error: &ClientError) -> bool {
     match error {
         ClientError::NoDaemon { .. } | ClientError::Broken { .. } => true,
         ClientError::Refused(refusal) => refusal.word() == Some("shutting_down"),
