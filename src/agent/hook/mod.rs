@@ -6,8 +6,8 @@
 //! but digests leaves this room.
 //!
 //! An event is read by the agent's own file ([`claude_code`], [`codex`], [`gemini`]) into an [`event::Event`]; what its
-//! calls showed becomes a [`sight::Sighting`], by the same replay that reads whole transcripts; what the session knew
-//! before decides what is recorded of it ([`known`]); and what has gone stale is told in [`facts`].
+//! calls showed becomes a sighting, by the same replay that reads whole transcripts; what the session knew
+//! before decides what is recorded of it (`known`); and what has gone stale is told in [`facts`].
 
 pub mod claude_code;
 pub mod codex;
