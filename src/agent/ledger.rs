@@ -58,10 +58,8 @@ impl Ledger {
             return self.show_whole(moment, shown.path, shown.content);
         }
         let page = self.page(moment, shown.path);
-        if matches!(&page.belief, Belief::Whole(whole) if !shown.agrees_with(whole)) {
-            page.entry.contradicted = true;
-            page.belief = Belief::Parts;
-        }
+        // What lies outside the part is in the agent's mind as it was: the whole stays what it believes, and out of date.
+        page.entry.contradicted |= matches!(&page.belief, Belief::Whole(whole) if !shown.agrees_with(whole));
         if shown.lines > 0 {
             page.add(shown);
         }
@@ -81,16 +79,18 @@ impl Ledger {
         page.renew(content.into());
     }
 
-    /// The agent edited the file: `after` tells its content from the one before, where that is known. Returns whether
-    /// the content after is known.
+    /// The agent edited the file: `after` tells its content from the one before, where that is known. `met` where the
+    /// answer told the text that the edit met. Returns whether the content after is known.
     pub(super) fn edit(
         &mut self,
         moment: Moment<'_>,
         path: &str,
+        met: bool,
         after: impl FnOnce(Option<String>) -> Option<String>,
     ) -> bool {
         let page = self.page(moment, path);
         page.entry.edited = true;
+        let overtaken = page.entry.contradicted;
         let known = match mem::replace(&mut page.belief, Belief::Unknown) {
             Belief::Whole(whole) => Some(whole),
             _ => None,
@@ -100,6 +100,7 @@ impl Ledger {
         let told = after.is_some();
         if let Some(text) = after {
             page.renew(text);
+            page.entry.contradicted = overtaken && !met;
         }
         told
     }

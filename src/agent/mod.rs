@@ -1,11 +1,11 @@
-//! What agents leave behind: session transcripts, read into what the session still believes.
+//! What agents tell: by their session transcripts, read into what the session still believes, and live by their hooks.
 //!
 //! A transcript is another program's file in an unpublished format that drifts. So reading one never fails because of
 //! what a line says: lines that make no sense are counted, shapes that are unknown become doubt. Only a file that
 //! cannot be read at all is an error, and it names the file.
 //!
-//! Deliberately absent: the clock, and any judgement. Whether a belief still holds is for the daemon to find out; the
-//! disk that the transcript speaks of is read in one file, [`context`], which says what for.
+//! Deliberately absent: any judgement. Whether a belief still holds is for the daemon to find out. The disk that a
+//! transcript speaks of is read in one room, [`context`], which says what for; a hook ([`hook`]) reads what was just edited.
 
 pub mod asked;
 mod claude_code;
@@ -13,6 +13,7 @@ pub mod codex;
 mod command;
 pub mod context;
 mod diff;
+pub mod hook;
 mod ledger;
 mod line;
 mod line_ends;

@@ -13,12 +13,14 @@ mod doctor;
 mod drop;
 mod export;
 mod fork;
+mod hook;
 mod import;
 mod input;
 mod install;
 mod journal;
 mod list;
 mod log;
+mod mcp;
 mod mem;
 mod metrics;
 mod out;
@@ -84,8 +86,10 @@ enum Command {
     ImportState(export::ImportArgs),
     Log(log::Args),
     Mem(mem::Args),
+    Mcp(mcp::Args),
     Metrics(metrics::Args),
     Fork(fork::Args),
+    Hook(hook::Args),
     List(list::Args),
     Drop(drop::Args),
     Reload(reload::Args),
@@ -111,8 +115,10 @@ impl Command {
             Self::ImportState(args) => export::import(&args, shell),
             Self::Log(args) => log::run(args, shell),
             Self::Mem(args) => mem::run(args, shell),
+            Self::Mcp(args) => mcp::run(&args, shell),
             Self::Metrics(args) => metrics::run(&args, shell),
             Self::Fork(args) => fork::run(args, shell),
+            Self::Hook(args) => hook::run(&args, shell),
             Self::List(args) => list::run(&args, shell),
             Self::Drop(args) => drop::run(&args, shell),
             Self::Reload(args) => reload::run(&args, shell),

@@ -6,11 +6,13 @@ mod compaction;
 mod edit;
 mod facts;
 mod line;
+mod live;
 mod replay;
 mod searches;
 #[cfg(test)]
 mod tests;
 
+pub(super) use live::live;
 pub(super) use replay::Replay;
 
 use super::line::Line;

@@ -228,7 +228,8 @@ impl Replay {
             return "nobase";
         };
         let original = text(result, original).map(str::to_owned);
-        let known = self.ledger.edit(moment, path, |known| applied(&edits, original.or(known)));
+        let met = original.is_some();
+        let known = self.ledger.edit(moment, path, met, |known| applied(&edits, original.or(known)));
         if known { "ok" } else { "nobase" }
     }
 

@@ -291,7 +291,7 @@ impl Replay {
                 }
                 Change::Update { path, to, chunks } => {
                     let Some(path) = place(&path) else { continue };
-                    self.ledger.edit(moment, &path, |known| patch::apply(&chunks, &known?));
+                    self.ledger.edit(moment, &path, false, |known| patch::apply(&chunks, &known?));
                     if let Some(to) = to.as_deref().and_then(place) {
                         self.ledger.rename(moment, &path, &to);
                     }

@@ -1,23 +1,14 @@
 //! The story of one decision: what it said, what the session was told before, and what became of it.
 
-use super::history::{Entry, backward};
 use crate::cli::paint::{Paint, Tone};
 use crate::cli::report;
 use crate::cli::shell::{Done, Shell, Stop};
 use crate::cli::words::{text, to_the_second};
-use crate::client::Client;
+use crate::client::story::OfDecision;
 use serde_json::Value;
-use std::collections::HashMap;
-
-/// A decision between its neighbours in the log.
-struct Story {
-    decision: Entry,
-    before: Option<Value>,
-    after: Option<Value>,
-}
 
 pub(super) fn run(decision: &str, shell: &mut Shell) -> Done {
-    let Some(story) = find(decision, &mut shell.client()?)? else {
+    let Some(story) = OfDecision::find(decision, &mut shell.client()?)? else {
         return Err(Stop::failed(format!("the decision log knows no decision {decision}"))
             .remedy("`staled tail` shows the last ones"));
     };
@@ -31,35 +22,7 @@ pub(super) fn run(decision: &str, shell: &mut Shell) -> Done {
     Ok(0)
 }
 
-/// Looks from the end: each session's latest decision seen so far is what came after the one that is found.
-fn find(decision: &str, client: &mut Client) -> Result<Option<Story>, Stop> {
-    let mut later: HashMap<String, Value> = HashMap::new();
-    let mut story: Option<Story> = None;
-    backward(client, |entry| {
-        if !entry.is_decision() {
-            return false;
-        }
-        let session = entry.line["session"].as_str().unwrap_or_default().to_owned();
-        match &mut story {
-            Some(story) if story.decision.line["session"] == entry.line["session"] => {
-                story.before = Some(entry.line);
-                true
-            }
-            Some(_) => false,
-            None if entry.line["decision"].as_str().is_some_and(|id| id.starts_with(decision)) => {
-                story = Some(Story { decision: entry, before: None, after: later.remove(&session) });
-                false
-            }
-            None => {
-                later.insert(session, entry.line);
-                false
-            }
-        }
-    })?;
-    Ok(story)
-}
-
-fn neighbours(story: &Story, paint: Paint) -> Vec<String> {
+fn neighbours(story: &OfDecision, paint: Paint) -> Vec<String> {
     let decision = &story.decision.line;
     let said =
         |name: &str, text: String| format!("  {}  {text}", paint.of(Tone::Faint, &format!("{name:<10}")));
