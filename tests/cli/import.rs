@@ -303,7 +303,10 @@ fn following_ends_with_its_reader_or_on_ctrl_c_without_a_word() {
     command.env("STALED_SOCKET", &scene.daemon.folders.socket).args(scene.args("codex", &["--follow"]));
     let mut unread = Kept(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it runs"));
     let mut reader = BufReader::new(unread.0.stdout.take().expect("piped"));
-    (0..2).for_each(|_| drop(reader.read_line(&mut String::new()).expect("a line")));
+    let mut said = String::new();
+    while said.matches('\n').count() < 2 {
+        reader.read_line(&mut said).expect("a line");
+    }
     // Nothing is added any more, so nothing is written that would tell.
     drop(reader);
     wait_until("it ends", || unread.0.try_wait().expect("it was started").is_some());
