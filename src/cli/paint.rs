@@ -32,6 +32,17 @@ impl Paint {
         Self { on: on_terminal && !unwanted && !dumb }
     }
 
+    /// One that looks at no environment.
+    #[cfg(test)]
+    pub(super) fn of_test(on: bool) -> Self {
+        Self { on }
+    }
+
+    /// Whether anything is coloured.
+    pub(super) fn is_on(self) -> bool {
+        self.on
+    }
+
     /// The text in the colour of a tone.
     pub(super) fn of(self, tone: Tone, text: &str) -> String {
         match (self.on, code(tone)) {

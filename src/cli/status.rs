@@ -1,4 +1,5 @@
-//! `status`: what is known about one session, row by row; without one, the health of the daemon.
+//! `status`: what is known about one session, row by row; without one, the health of the daemon. With `--watch` it goes
+//! on: as a full screen ([`super::screen`]) where there is one, otherwise as a stream ([`super::watch`]).
 
 use super::paint::Tone;
 use super::shell::{Done, Shell, Stop};
@@ -17,17 +18,21 @@ const PATH_CHARS_MAX: usize = 56;
 Example:
   staled status
   staled status s-01
+  staled status --watch
   staled status s-01 --watch
   staled status s-01 --json | jq '.rows[] | select(.status == \"stale\")'")]
 pub(super) struct Args {
     /// The session; without it, the daemon's health
     session: Option<String>,
-    /// Go on, and show every change as it happens
+    /// Go on, and show every change as it happens; on a terminal as a full screen, whose keys `?` shows
     #[arg(short, long)]
     watch: bool,
 }
 
 pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
+    if args.watch && super::screen::fits(shell) {
+        return super::screen::watch(args.session.as_deref(), shell);
+    }
     if args.watch {
         return super::watch::watch(args.session.as_deref(), shell);
     }

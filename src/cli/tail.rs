@@ -130,7 +130,7 @@ fn session(line: &Value) -> String {
 }
 
 /// What an event says beyond its name: the reason alone where there is one.
-fn said_by(line: &Value) -> String {
+pub(super) fn said_by(line: &Value) -> String {
     let known = ["event", "at", "seq", "prev", "hash", "session"];
     if let Some(why) = line["why"].as_str().or(line["what"].as_str()) {
         return harmless(why);

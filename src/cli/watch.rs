@@ -1,6 +1,6 @@
-//! `status --watch`: asks again when the daemon tells of a change, and every two seconds.
+//! `status --watch` where there is no screen to fill: asks again when the daemon tells of a change, and every two seconds.
 //!
-//! On a terminal the same place is written over; elsewhere what changed is printed below what stood there, so that a
+//! On a terminal without a keyboard the same place is written over; elsewhere what changed is printed below what stood there, so that a
 //! program or a log can follow. A daemon that goes away is waited for; a session that is dropped ends the watch.
 
 use super::shell::{Done, Shell, Stop, parse};

@@ -10,11 +10,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Text as a terminal may show it: control characters, which could redraw the screen or fake a line, are spelled out.
+/// Text as a terminal may show it: control characters, which could redraw the screen or fake a line, are spelled out, and
+/// so is what turns a line around, begins another one, or cannot be seen at all.
 pub(super) fn harmless(text: &str) -> String {
     let odd = |symbol: char| {
         symbol.is_control()
-            || matches!(symbol, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+            || matches!(symbol, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(symbol, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
     };
     if !text.chars().any(odd) {
         return text.to_owned();
@@ -180,6 +182,7 @@ mod tests {
     #[test]
     fn text_from_elsewhere_cannot_steer_the_terminal() {
         assert_eq!(harmless("a\u{1b}[2Jb\nc\u{202e}"), "a\\u{1b}[2Jb\\nc\\u{202e}");
+        assert_eq!(harmless("a\u{2028}b\u{200b}\u{e0041}"), "a\\u{2028}b\\u{200b}\\u{e0041}");
         assert_eq!(path(&json!({"bytes": "/w=="})), "\u{fffd}");
     }
 

@@ -29,8 +29,17 @@ impl Entry {
 }
 
 /// Walks from the newest line to the oldest until `each` says that it has seen enough.
-pub fn backward(client: &mut Client, mut each: impl FnMut(Entry) -> bool) -> Result<(), ClientError> {
-    let mut last = last_seq(client)?;
+pub fn backward(client: &mut Client, each: impl FnMut(Entry) -> bool) -> Result<(), ClientError> {
+    let last = last_seq(client)?;
+    backward_from(client, last, each)
+}
+
+/// The same, beginning with this line.
+pub fn backward_from(
+    client: &mut Client,
+    mut last: u64,
+    mut each: impl FnMut(Entry) -> bool,
+) -> Result<(), ClientError> {
     while last > 0 {
         let after = last.saturating_sub(u64::from(PAGE_LEN));
         for entry in between(client, after, last)?.into_iter().rev() {
@@ -39,6 +48,25 @@ pub fn backward(client: &mut Client, mut each: impl FnMut(Entry) -> bool) -> Res
             }
         }
         last = after;
+    }
+    Ok(())
+}
+
+/// Walks from the line behind this one to the newest until `each` says that it has seen enough.
+pub fn forward_from(
+    client: &mut Client,
+    mut after: u64,
+    mut each: impl FnMut(Entry) -> bool,
+) -> Result<(), ClientError> {
+    let last = last_seq(client)?;
+    while after < last {
+        let until = last.min(after.saturating_add(u64::from(PAGE_LEN)));
+        for entry in between(client, after, until)? {
+            if each(entry) {
+                return Ok(());
+            }
+        }
+        after = until;
     }
     Ok(())
 }

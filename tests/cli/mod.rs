@@ -18,11 +18,13 @@ mod journald;
 mod mem;
 mod metrics;
 mod offline;
+mod page;
 #[cfg(debug_assertions)]
 mod panics;
 mod programs;
 mod replay;
 mod rescan;
+mod screen;
 mod secrets;
 pub(crate) mod serve;
 mod trace;

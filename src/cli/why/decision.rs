@@ -9,8 +9,7 @@ use serde_json::Value;
 
 pub(super) fn run(decision: &str, shell: &mut Shell) -> Done {
     let Some(story) = OfDecision::find(decision, &mut shell.client()?)? else {
-        return Err(Stop::failed(format!("the decision log knows no decision {decision}"))
-            .remedy("`staled tail` shows the last ones"));
+        return Err(unknown(decision));
     };
     if shell.json {
         shell.out.line(&story.decision.raw)?;
@@ -20,6 +19,12 @@ pub(super) fn run(decision: &str, shell: &mut Shell) -> Done {
     shell.out.lines(report::lines(&story.decision.line, paint))?;
     shell.out.lines(neighbours(&story, paint))?;
     Ok(0)
+}
+
+/// No decision is called so.
+pub(super) fn unknown(decision: &str) -> Stop {
+    Stop::failed(format!("the decision log knows no decision {decision}"))
+        .remedy("`staled tail --json` shows the last ones")
 }
 
 fn neighbours(story: &OfDecision, paint: Paint) -> Vec<String> {
