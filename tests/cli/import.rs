@@ -9,7 +9,7 @@ use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -299,11 +299,16 @@ fn following_ends_with_its_reader_or_on_ctrl_c_without_a_word() {
     kill_process(pid, Signal::INT).expect("it runs");
     assert_eq!(following.child.0.wait().expect("it ended").signal(), Some(Signal::INT.as_raw()));
     assert_eq!(following.err(), "");
-    let (reader, writer) = std::io::pipe().expect("a pipe");
     let mut command = program(&scene.place);
     command.env("STALED_SOCKET", &scene.daemon.folders.socket).args(scene.args("codex", &["--follow"]));
-    let mut unread = Kept(command.stdout(writer).stderr(Stdio::null()).spawn().expect("it runs"));
-    drop((reader, command));
+    let mut unread = Kept(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it runs"));
+    let mut reader = BufReader::new(unread.0.stdout.take().expect("piped"));
+    let mut said = String::new();
+    while said.matches('\n').count() < 2 {
+        reader.read_line(&mut said).expect("a line");
+    }
+    // Nothing is added any more, so nothing is written that would tell.
+    drop(reader);
     wait_until("it ends", || unread.0.try_wait().expect("it was started").is_some());
     assert_eq!(unread.0.wait().expect("it ended").code(), Some(0));
 }

@@ -74,6 +74,7 @@ fn a_plain_read_of_one_file_is_a_look_at_it() {
         ("nl -ba a.rs | sed -n '5,9p;12p'", "a.rs"),
         ("nl -ba a.rs | sed -n '5,9p' b.rs", "a.rs b.rs"),
         ("nl -ba a.rs; sed -n '5,9p'", "a.rs tree@."),
+        ("nl -ba a.rs | grep x | sed -n '1,2p'", "a.rs"),
         ("nl a.rs", "a.rs"),
         ("cat a.rs | sed -n '5,9p'", "a.rs"),
         ("cat -n a.rs", "a.rs"),

@@ -72,6 +72,8 @@ fn one_command_tells_the_same_alone() {
         let Saw::Asked(asked) = ran(command, "x", exit_code) else { panic!("{command} is a question") };
         assert_eq!((asked.failed, asked.shown.is_some(), asked.line), (failed, shown, 7), "{command}");
     }
+    let cut = "a\n[... omitted 7 of 9 lines ...]\nb\n";
+    assert!(matches!(ran("cat f", cut, Some(0)), Saw::Asked(asked) if asked.shown.is_none()), "it was cut");
 }
 
 #[test]

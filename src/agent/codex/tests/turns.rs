@@ -34,7 +34,7 @@ fn what_was_taken_back_is_not_believed() {
 #[test]
 fn a_turn_without_a_word_of_the_user_goes_with_the_one_before() {
     let quiet = [vec![event("task_started")], ran("cat g", "g", 0)].concat();
-    let spoken = [turn(), vec![event("user_message")], ran("cat f", "a", 0)].concat();
+    let spoken = [turn(), ran("cat f", "a", 0), vec![event("user_message")]].concat();
     check("goes", &[spoken.clone(), quiet.clone(), back(1)], &[]);
     check("stays", &[spoken, quiet, turn(), back(1)], &[r#"/w/f "a" whole"#, r#"/w/g "g" whole"#]);
 }
