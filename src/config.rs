@@ -24,6 +24,8 @@ pub struct Config {
     pub memory: Memory,
     /// Forks.
     pub fork: Fork,
+    /// Hooks of agents.
+    pub hook: Hook,
     /// The journal.
     pub journal: Journal,
     /// The decision log and the daemon's own log.
@@ -212,6 +214,38 @@ impl Default for Fork {
     }
 }
 
+/// `[hook]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Hook {
+    /// For an edit of a file that is itself stale.
+    pub target: Gate,
+    /// For an edit of another file while a critical result is stale.
+    pub others: Gate,
+    /// For the whole hook; after it the agent goes on.
+    pub deadline_ms: u64,
+}
+
+impl Default for Hook {
+    fn default() -> Self {
+        Self { target: Gate::Deny, others: Gate::Warn, deadline_ms: 100 }
+    }
+}
+
+/// What is done when an edit of an agent meets something stale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Gate {
+    /// The edit is refused, and the agent is told why.
+    Deny,
+    /// The user is asked.
+    Ask,
+    /// The agent is told.
+    Warn,
+    /// Nothing.
+    Off,
+}
+
 /// `[journal]`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -391,6 +425,7 @@ impl Config {
             ("fork.file_bytes_max", self.fork.file_bytes_max, 0, 1 << 50),
             ("fork.access_s", self.fork.access_s, 1, 86_400),
             ("fork.git_timeout_s", self.fork.git_timeout_s, 1, 86_400),
+            ("hook.deadline_ms", self.hook.deadline_ms, 1, 60_000),
             ("journal.compact_bytes", self.journal.compact_bytes, 4_096, 1 << 40),
             ("log.file_bytes_max", self.log.file_bytes_max, 4_096, 1 << 40),
             ("log.files_max", self.log.files_max as u64, 0, 100_000),

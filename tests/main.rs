@@ -12,6 +12,7 @@ mod fuzz;
 mod gate;
 mod git_head;
 mod harness;
+mod hook;
 mod layout;
 mod lies;
 mod memory;

@@ -11,6 +11,7 @@ pub mod asked;
 pub mod claude_code;
 mod command;
 pub mod context;
+pub mod hook;
 mod line_ends;
 pub mod rebase;
 mod shell;

@@ -99,14 +99,14 @@ pub struct Entry {
     pub read_whole: bool,
     /// It is the session's plan.
     pub plan: bool,
-    /// The parts seen since the whole was last known; each agrees with it where the whole is still known.
+    /// The parts seen since the whole was last known; each agrees with it unless it is `contradicted`.
     pub ranges: Vec<Range>,
     /// It is no longer in the context itself: from before a compaction that did not preserve it, or cleared.
     pub via_summary: bool,
     /// Only sub-agents saw it.
     pub via_sidechain: bool,
-    /// The whole was known, and a later partial look showed that the file had changed: what lies outside `ranges` is
-    /// in the agent's mind and out of date.
+    /// The whole was known, and a later partial look showed that the file had changed: what lies outside `ranges` is in
+    /// the agent's mind as it was, and out of date.
     pub contradicted: bool,
 }
 

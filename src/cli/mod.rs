@@ -14,6 +14,7 @@ mod drop;
 mod export;
 mod fork;
 mod html;
+mod hook;
 mod import;
 mod input;
 mod install;
@@ -88,6 +89,7 @@ enum Command {
     Mem(mem::Args),
     Metrics(metrics::Args),
     Fork(fork::Args),
+    Hook(hook::Args),
     List(list::Args),
     Drop(drop::Args),
     Reload(reload::Args),
@@ -115,6 +117,7 @@ impl Command {
             Self::Mem(args) => mem::run(args, shell),
             Self::Metrics(args) => metrics::run(&args, shell),
             Self::Fork(args) => fork::run(args, shell),
+            Self::Hook(args) => hook::run(&args, shell),
             Self::List(args) => list::run(&args, shell),
             Self::Drop(args) => drop::run(&args, shell),
             Self::Reload(args) => reload::run(&args, shell),

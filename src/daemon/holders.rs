@@ -54,6 +54,13 @@ impl Holders {
         }
     }
 
+    /// The process no longer holds the session; whether it did.
+    pub(super) fn release(&self, session: &str, pid: u32) -> bool {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let holds = held.sessions.get(session).is_some_and(|holder| holder.pid == pid);
+        holds && held.sessions.remove(session).is_some()
+    }
+
     /// The session ended, and nobody holds it any more.
     pub(super) fn forget(&self, session: &str) {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).sessions.remove(session);

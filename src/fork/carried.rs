@@ -4,11 +4,13 @@
 //! Promise: what cannot be compared counts as the fork's work.
 
 use super::look::Look;
+use super::refs;
+use super::work::is_nested;
 use super::{ForkError, Hands};
 use crate::world::digest::{blake3, stream};
 use std::collections::HashSet;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -28,8 +30,10 @@ impl Uncommitted {
         let stands = match place.symlink_metadata() {
             Ok(found) if found.is_symlink() => blake3(fs::read_link(&place)?.as_os_str().as_bytes()).to_hex(),
             Ok(found) if found.is_file() => {
-                let file = fs::File::open(&place)?;
-                stream(file, found.len(), &[])?.blake3.to_hex()
+                let file = refs::open(&place)?;
+                // It may be another one by now, and may go on growing.
+                let len = file.metadata()?.len();
+                stream(file.take(len), len, &[])?.blake3.to_hex()
             }
             Ok(_) => "other".to_owned(),
             // Where a folder was there may be a file now, and nothing below it.
@@ -50,8 +54,10 @@ impl Hands {
     /// Notes what is not committed in a fork that has just been made.
     pub(super) fn note_carried(&self, workspace: &Path) -> Result<(), ForkError> {
         let list = list_of(workspace);
-        let marks = self.uncommitted(&self.look(workspace)?)?;
-        let marks: io::Result<Vec<String>> = marks.iter().map(|one| one.mark(workspace)).collect();
+        let carried = self.uncommitted(&self.look(workspace)?)?;
+        // A folder is not compared with what it was.
+        let carried = carried.iter().filter(|one| !is_nested(&one.path));
+        let marks: io::Result<Vec<String>> = carried.map(|one| one.mark(workspace)).collect();
         let marks = marks.map_err(ForkError::io("read what was carried over to", workspace))?;
         fs::write(&list, marks.join("\n")).map_err(ForkError::io("write", &list))
     }

@@ -203,6 +203,19 @@ impl Git {
         if output.status.success() { Ok(output.stdout) } else { Err(failed(what, &output)) }
     }
 
+    /// The same, with what it said besides, which a success may hide.
+    pub(super) fn run_aloud(
+        &self,
+        what: &'static str,
+        command: &mut Command,
+    ) -> Result<(Vec<u8>, String), GitError> {
+        let output = self.output(what, command, &[])?;
+        if !output.status.success() {
+            return Err(failed(what, &output));
+        }
+        Ok((output.stdout, String::from_utf8_lossy(&output.stderr).into_owned()))
+    }
+
     /// Runs it with this on its standard input.
     pub fn feed(&self, what: &'static str, command: &mut Command, input: &[u8]) -> Result<Vec<u8>, GitError> {
         let output = self.output(what, command.stdin(Stdio::piped()), input)?;

@@ -6,15 +6,16 @@
 use super::look::kept_of;
 use super::own::refuse_leading_out;
 use super::refs::Refs;
-use super::repository::{optional, write};
+use super::repository::{as_path, optional, write};
 use super::work::is_nested;
 use super::{ForkError, Hands};
 use crate::protocol::fork::record;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat, renameat};
-use std::collections::HashSet;
+use rustix::io::Errno;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,8 @@ use std::path::{Path, PathBuf};
 pub const UNCOMMITTED: &str = "refs/staled/uncommitted";
 /// The configuration that the fork had in the end.
 const THEIRS: &str = "staled.config";
+/// What is about to be its configuration.
+const NEW: &str = "staled.config.new";
 /// Repositories that stood in the tree, and files that git does not take up.
 const NESTED: &str = "staled.nested";
 /// What was in the scratchpad.
@@ -45,14 +48,11 @@ impl Hands {
         let has_repository = gitdir.symlink_metadata().is_ok_and(|found| found.is_dir());
         if mode == record::Mode::Git && has_repository && refuse_leading_out(&gitdir).is_ok() {
             self.make_independent_or_not(workspace)?;
-            match self.commit_rest(workspace) {
-                Ok(()) => {
-                    move_to(&gitdir, to)?;
-                    return finish(workspace, to);
-                }
-                // What git cannot take up is kept as it stands.
-                Err(ForkError::Git(_) | ForkError::Refused { .. }) => {}
-                Err(error) => return Err(error),
+            match self.commit_rest(workspace).and_then(|()| move_to(&gitdir, to)) {
+                Ok(()) => return finish(workspace, to),
+                Err(error) if may_pass(&error) => return Err(error),
+                // What git cannot take up, or we, is kept as it stands.
+                Err(_) => {}
             }
         }
         let is_repository = |of: &Path| of.join("HEAD").is_file() && of.join("objects").is_dir();
@@ -73,7 +73,7 @@ impl Hands {
     /// What is kept shall need nothing of the parent. Where that cannot be, it goes on borrowing.
     fn make_independent_or_not(&self, workspace: &Path) -> Result<(), ForkError> {
         match self.make_independent(workspace) {
-            Err(error @ ForkError::Io { .. }) => Err(error),
+            Err(error) if may_pass(&error) => Err(error),
             _ => Ok(()),
         }
     }
@@ -85,9 +85,13 @@ impl Hands {
             drop(fs::remove_file(gitdir.join(left)));
         }
         let look = self.look(workspace)?;
-        let dirty = self.uncommitted(&look)?.into_iter().map(|one| one.path);
-        let (nested, dirty): (Vec<PathBuf>, Vec<PathBuf>) = dirty.partition(|path| is_nested(path));
-        nested.iter().try_for_each(|path| set_apart(workspace, path))?;
+        let dirty: BTreeSet<Vec<u8>> =
+            self.uncommitted(&look)?.into_iter().map(|one| one.path.into_os_string().into_vec()).collect();
+        let is_apart = |path: &&Path| is_nested(path) || is_folder_alone(workspace, path, &dirty);
+        let apart: Vec<&Path> = dirty.iter().map(|path| as_path(path)).filter(is_apart).collect();
+        apart.into_iter().try_for_each(|path| set_apart(workspace, path))?;
+        let dirty: Vec<&Path> =
+            dirty.iter().map(|path| as_path(path)).filter(|path| !is_nested(path)).collect();
         if dirty.is_empty() {
             return Ok(());
         }
@@ -123,7 +127,7 @@ impl Hands {
         let taken = git.run("list what is not committed", of()?.args(["ls-files", "-z"]))?;
         let taken: HashSet<&[u8]> = taken.split(|byte| *byte == 0).collect();
         let stands =
-            |path: &&PathBuf| workspace.join(path).symlink_metadata().is_ok_and(|found| !found.is_dir());
+            |path: &&&Path| workspace.join(path).symlink_metadata().is_ok_and(|found| !found.is_dir());
         for path in dirty.iter().filter(stands) {
             // Git says nothing of a name that it does not take, such as `git~1`.
             if !taken.contains(path.as_os_str().as_bytes()) {
@@ -141,6 +145,31 @@ impl Hands {
         let id = String::from_utf8_lossy(&commit).trim().to_owned();
         name(&gitdir, &id)
     }
+}
+
+/// Whether an error is the machine's, which goes by, so that the end of a fork can wait for it. What the fork itself is like
+/// stays so.
+fn may_pass(error: &ForkError) -> bool {
+    let ForkError::Io { source, .. } = error else { return false };
+    let passes =
+        [Errno::NOSPC, Errno::DQUOT, Errno::IO, Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::ROFS];
+    Errno::from_io_error(source).is_some_and(|found| passes.contains(&found))
+}
+
+/// Whether a folder stands where git would tell of a file or take up a repository by its name alone. One with files that
+/// git tells of is taken up file by file.
+fn is_folder_alone(workspace: &Path, path: &Path, dirty: &BTreeSet<Vec<u8>>) -> bool {
+    let below = [path.as_os_str().as_bytes(), b"/"].concat();
+    let has_told = || dirty.range(below.clone()..).next().is_some_and(|next| next.starts_with(&below));
+    workspace.join(path).symlink_metadata().is_ok_and(|found| found.is_dir()) && !has_told()
+}
+
+/// A name in a folder that nothing has: this one, or it with a number.
+fn free(folder: &Path, name: &str) -> PathBuf {
+    let names = std::iter::once(name.to_owned()).chain((1..).map(|no: u64| format!("{name}-{no}")));
+    let mut places = names.map(|name| folder.join(name));
+    // Where that cannot be told, whoever takes the name is told why.
+    places.find(|place| place.symlink_metadata().is_err()).expect("because no folder has all names")
 }
 
 /// What was a fork's repository becomes one without a tree.
@@ -165,14 +194,19 @@ fn named_in(gitdir: &Path) -> Refs {
     Refs::read(gitdir).unwrap_or_default()
 }
 
-/// Gives what is kept a configuration that we wrote, without a tree. Another one stays beside it.
+/// Gives what is kept a configuration that we wrote, without a tree. Another one stays beside it. May be done again.
 fn configure(workspace: &Path, to: &Path) -> Result<(), ForkError> {
     let Some(text) = optional(&kept_of(workspace).join("config"))? else { return Ok(()) };
     let text = String::from_utf8_lossy(&text).replacen("bare = false", "bare = true", 1);
-    let (config, theirs, new) = (to.join("config"), to.join(THEIRS), to.join("staled.config.new"));
-    if config.symlink_metadata().is_ok() && theirs.symlink_metadata().is_err() {
-        fs::rename(&config, &theirs).map_err(ForkError::io("rename", &config))?;
+    let config = to.join("config");
+    if optional(&config).is_ok_and(|found| found.as_deref() == Some(text.as_bytes())) {
+        return Ok(());
     }
+    if config.symlink_metadata().is_ok() {
+        fs::rename(&config, free(to, THEIRS)).map_err(ForkError::io("rename", &config))?;
+    }
+    drop(fs::remove_file(to.join(NEW)));
+    let new = free(to, NEW);
     write(&new, text.as_bytes())?;
     fs::rename(&new, &config).map_err(ForkError::io("rename", &new))
 }
@@ -203,13 +237,21 @@ fn name(gitdir: &Path, id: &str) -> Result<(), ForkError> {
 /// The scratchpad goes along if there is anything in it: notes, or a work tree that was put there.
 fn keep_notes(workspace: &Path, to: &Path) -> Result<(), ForkError> {
     let notes = workspace.with_file_name("scratchpad");
-    let any = fs::read_dir(&notes).is_ok_and(|mut entries| entries.next().is_some());
-    if any { move_to(&notes, &to.join(NOTES)) } else { Ok(()) }
+    let any = match fs::read_dir(&notes) {
+        Ok(mut entries) => entries.next().is_some(),
+        // What cannot be listed may hold some.
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    };
+    if any { move_to(&notes, &free(to, NOTES)) } else { Ok(()) }
 }
 
 /// Moves what git does not take up beside the repository.
 fn set_apart(workspace: &Path, path: &Path) -> Result<(), ForkError> {
     let place = workspace.join(".git").join(NESTED).join(path);
+    if place.symlink_metadata().is_ok() {
+        let why = format!("{} is taken, so {} cannot be kept there", place.display(), path.display());
+        return Err(ForkError::refused("fork_failed", why));
+    }
     let folder = place.parent().unwrap_or(workspace);
     fs::create_dir_all(folder).map_err(ForkError::io("make the folder", folder))?;
     move_to(&workspace.join(path), &place)

@@ -8,7 +8,7 @@
 use super::git::{Git, GitError};
 use super::parent::Parent;
 use super::refs::{self, Refs};
-use super::repository::{Apart, as_path, optional, write};
+use super::repository::{Apart, as_path, is_sparse, optional, write};
 use super::{ForkError, Hands};
 use std::fs;
 use std::io;
@@ -121,29 +121,87 @@ impl Look<'_> {
         Ok(command)
     }
 
-    /// Has git not look into the repositories that the index names in the tree: it would read their configuration, and that
-    /// may be the fork's own.
-    pub(super) fn pass_over_repositories(&self) -> Result<(), ForkError> {
-        if !self.may_name_repositories()? {
+    /// Has git look at every file that is there, also where its index says that it need not: whoever works in a fork may
+    /// have said so, and would lose what was done under it. What a sparse checkout left out is not there.
+    pub(super) fn heed_every_file(&self) -> Result<(), ForkError> {
+        let (assumed, skipped) = self.unheeded()?;
+        for (bit, paths) in [("--no-assume-unchanged", &assumed), ("--no-skip-worktree", &skipped)] {
+            self.mark("look at every file", bit, paths)?;
+        }
+        // Git says nothing of a name that it does not take.
+        if (assumed.is_empty() && skipped.is_empty()) || self.unheeded()? == (Vec::new(), Vec::new()) {
             return Ok(());
         }
-        let listed = self.git.run("list the index", self.command().args(["ls-files", "-z", "-s"]))?;
-        let mut paths = Vec::new();
+        let why = "the index of the fork hides files from git that cannot be shown to it; discard the fork with force: then all \
+                   of it is kept";
+        Err(ForkError::refused("fork_untold", why))
+    }
+
+    /// The paths that git would assume to be as they were, and those that are there though it was told that they are not.
+    fn unheeded(&self) -> Result<(Vec<u8>, Vec<u8>), ForkError> {
+        let is_there = |path: &[u8]| self.tree.join(as_path(path)).symlink_metadata().is_ok();
+        let mut listed = self.index("-v", false)?;
+        // Git before 2.36 leaves a folder one entry though it is there.
+        let mut folders = listed.split(|byte| *byte == 0).filter_map(|line| line.strip_suffix(b"/"));
+        if folders.any(|line| line.get(2..).is_some_and(is_there)) {
+            listed = self.index("-v", true)?;
+        }
+        let (mut assumed, mut skipped) = (Vec::new(), Vec::new());
+        for line in listed.split(|byte| *byte == 0).filter(|line| line.len() > 2) {
+            let (tag, path) = (line[0], &line[2..]);
+            // One side of a conflict is always told.
+            if tag.is_ascii_lowercase() && tag != b'm' {
+                assumed.extend([path, b"\0"].concat());
+            }
+            if tag.eq_ignore_ascii_case(&b's') && is_there(path) {
+                skipped.extend([path, b"\0"].concat());
+            }
+        }
+        Ok((assumed, skipped))
+    }
+
+    /// What our copy of the index says. Filling in what a sparse one leaves out would touch objects of the parent.
+    fn index(&self, how: &str, filled_in: bool) -> Result<Vec<u8>, ForkError> {
+        let mut list = self.command();
+        list.args(["ls-files", "-z", how]);
+        let index = optional(&self.gitdir().join("index"))?.unwrap_or_default();
+        if !filled_in && is_sparse(&index) {
+            list.arg("--sparse");
+        }
+        Ok(self.git.run("list the index", &mut list)?)
+    }
+
+    /// Has git not look into the repositories that the index names in the tree: it would read their configuration, and that
+    /// may be the fork's own. Those in whose folder something is, or may be, are given with a slash.
+    pub(super) fn pass_over_repositories(&self) -> Result<Vec<PathBuf>, ForkError> {
+        if !self.may_name_repositories()? {
+            return Ok(Vec::new());
+        }
+        let listed = self.index("-s", false)?;
+        let (mut paths, mut held) = (Vec::new(), Vec::new());
         for line in listed.split(|byte| *byte == 0).filter(|line| line.starts_with(b"160000 ")) {
             let Some(at) = line.iter().position(|byte| *byte == b'\t') else { continue };
             let (merged, path) = (line[..at].ends_with(b" 0"), &line[at + 1..]);
+            let place = self.tree.join(as_path(path));
             // What stands where one was is told.
-            let is_folder =
-                self.tree.join(as_path(path)).symlink_metadata().is_ok_and(|found| found.is_dir());
+            let is_folder = place.symlink_metadata().is_ok_and(|found| found.is_dir());
             if merged && is_folder {
-                paths.extend_from_slice(path);
-                paths.push(0);
+                paths.extend([path, b"\0"].concat());
+                if !is_empty(&place) {
+                    held.push(as_path(&[path, b"/"].concat()).to_owned());
+                }
             }
         }
+        self.mark("pass over the repositories in the tree", "--assume-unchanged", &paths)?;
+        Ok(held)
+    }
+
+    /// Sets or clears a bit of these paths in our copy of the index.
+    fn mark(&self, what: &'static str, bit: &str, paths: &[u8]) -> Result<(), ForkError> {
         if !paths.is_empty() {
-            let mut pass = self.command();
-            pass.args(["-c", "core.splitIndex=false", "update-index", "--assume-unchanged", "-z", "--stdin"]);
-            self.git.feed("pass over the repositories in the tree", &mut pass, &paths)?;
+            let mut mark = self.command();
+            mark.args(["-c", "core.splitIndex=false", "update-index", bit, "-z", "--stdin"]);
+            self.git.feed(what, &mut mark, paths)?;
         }
         Ok(())
     }
@@ -182,6 +240,14 @@ impl Look<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether nothing is in a folder; one that cannot be listed may hold something.
+fn is_empty(folder: &Path) -> bool {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
 }
 

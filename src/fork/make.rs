@@ -106,7 +106,7 @@ impl Hands {
         let Some(index) = &repository.index else { return Ok(()) };
         let (git, gitdir) = (self.git()?, workspace.join(".git"));
         let told = staged::told(index, copied, repository.name_len());
-        write(&gitdir.join("index"), told.as_ref().map_or(&index.bytes, |(bytes, _)| bytes))?;
+        write(&gitdir.join("index"), told.as_ref().unwrap_or(&index.bytes))?;
         let look = self.look(workspace)?;
         let mut command = look.command();
         command.env("GIT_INDEX_FILE", gitdir.join("index"));

@@ -4,15 +4,18 @@
 //! while both repositories are worked in: a pack before its index, whatever is new once more after the parent's are out of
 //! reach, and only a repository in which nothing is missing stays alone.
 
-use super::copy::open_folder;
+use super::copy::open_below;
 use super::own::refuse_leading_out;
 use super::repository::{open_file, optional};
 use super::shared::{note_of, objects_of};
 use super::{ForkError, Hands};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,8 +25,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const DEPTH_MAX: usize = 6;
 /// How often a store that is being repacked is looked through again.
 const ROUNDS_MAX: usize = 20;
-/// Where the names of the parent's stores are while it is tried without them.
-const ASIDE: &str = "objects/info/alternates.staled";
+/// Names the parent's stores.
+const NAMED: &str = "alternates";
+/// Where they are named while it is tried without them.
+const ASIDE: &str = "alternates.staled";
 
 /// A store and all that it borrows from, in the order in which git looks.
 pub(super) fn stores(objects: &Path) -> Result<Vec<PathBuf>, ForkError> {
@@ -98,31 +103,34 @@ impl Hands {
     /// The same, ending early when told to stop.
     pub fn make_independent_unless(&self, stop: &AtomicBool, workspace: &Path) -> Result<(), ForkError> {
         let gitdir = workspace.join(".git");
-        let (named, aside) = (gitdir.join("objects/info/alternates"), gitdir.join(ASIDE));
+        let Some((own, info)) = opened(workspace)? else { return forget(workspace) };
+        let renamed = |from: &str, to: &str| {
+            rustix::fs::renameat(&info, from, &info, to).map_err(|error| {
+                ForkError::io("rename", &gitdir.join("objects/info").join(from))(error.into())
+            })
+        };
         // Whoever was killed between the two left what it had set aside.
-        if aside.exists() && !named.exists() {
-            rename(&aside, &named)?;
+        if is_there(&info, ASIDE) && !is_there(&info, NAMED) {
+            renamed(ASIDE, NAMED)?;
         }
-        if !named.exists() {
+        if !is_there(&info, NAMED) {
             return forget(workspace);
         }
         refuse_leading_out(&gitdir)?;
-        let own = gitdir.join("objects");
-        let own = fs::canonicalize(&own).map_err(ForkError::io("find", &own))?;
         // Not what the repository itself names: whoever works in the fork can write that.
         let theirs = objects_of(workspace);
         take(&theirs, &own, stop)?;
-        rename(&named, &aside)?;
+        renamed(NAMED, ASIDE)?;
         let alone = take(&theirs, &own, stop).and_then(|()| self.is_whole(workspace));
         match alone {
             Ok(()) => {
-                rustix::fs::syncfs(open_folder(&own)?)
-                    .map_err(|error| ForkError::io("sync", &own)(error.into()))?;
-                fs::remove_file(&aside).map_err(ForkError::io("remove", &aside))?;
+                let ended = rustix::fs::syncfs(&own.opened)
+                    .and_then(|()| rustix::fs::unlinkat(&info, ASIDE, AtFlags::empty()));
+                ended.map_err(|error| ForkError::io("stop sharing in", &own.path)(error.into()))?;
                 forget(workspace)
             }
             Err(error) => {
-                rename(&aside, &named)?;
+                renamed(ASIDE, NAMED)?;
                 Err(error)
             }
         }
@@ -152,12 +160,55 @@ fn forget(workspace: &Path) -> Result<(), ForkError> {
     }
 }
 
-fn rename(from: &Path, to: &Path) -> Result<(), ForkError> {
-    fs::rename(from, to).map_err(ForkError::io("rename", from))
+/// A folder of the fork's store, opened once: whoever works there may put a link to another fork's in its place at any
+/// moment, where the daemon may write too.
+struct Store {
+    opened: OwnedFd,
+    /// For people.
+    path: PathBuf,
+}
+
+impl Store {
+    /// A folder in it, made if need be.
+    fn below(&self, name: &str) -> Result<Self, ForkError> {
+        let path = self.path.join(name);
+        let open = || match rustix::fs::mkdirat(&self.opened, name, Mode::from(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => open_below(&self.opened, Path::new(name)),
+            Err(error) => Err(error),
+        };
+        match open() {
+            Ok(opened) => Ok(Self { opened, path }),
+            Err(error) => Err(ForkError::io("open the folder", &path)(error.into())),
+        }
+    }
+}
+
+/// The fork's own store, and where it names others; none where there is no such place.
+fn opened(workspace: &Path) -> Result<Option<(Store, OwnedFd)>, ForkError> {
+    let path = workspace.join(".git/objects");
+    let open = || -> rustix::io::Result<_> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let tree = rustix::fs::open(workspace, flags, Mode::empty())?;
+        let opened = open_below(&tree, Path::new(".git/objects"))?;
+        let info = open_below(&opened, Path::new("info"))?;
+        Ok((opened, info))
+    };
+    match open() {
+        Ok((opened, info)) => Ok(Some((Store { opened, path }, info))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => {
+            refuse_leading_out(&workspace.join(".git"))?;
+            Err(ForkError::io("open the folder", &path)(error.into()))
+        }
+    }
+}
+
+fn is_there(folder: &OwnedFd, name: &str) -> bool {
+    rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }
 
 /// Copies what these stores have and ours has not, until a look through all of them finds nothing more.
-fn take(theirs: &[PathBuf], own: &Path, stop: &AtomicBool) -> Result<(), ForkError> {
+fn take(theirs: &[PathBuf], own: &Store, stop: &AtomicBool) -> Result<(), ForkError> {
     for _ in 0..ROUNDS_MAX {
         let mut new = 0;
         for store in theirs {
@@ -167,12 +218,13 @@ fn take(theirs: &[PathBuf], own: &Path, stop: &AtomicBool) -> Result<(), ForkErr
             return Ok(());
         }
     }
-    let why = format!("the objects that {} shares do not hold still: it is tried again later", own.display());
+    let why =
+        format!("the objects that {} shares do not hold still: it is tried again later", own.path.display());
     Err(ForkError::refused("fork_failed", why))
 }
 
-fn take_packs(store: &Path, own: &Path, stop: &AtomicBool) -> Result<usize, ForkError> {
-    let (from, to) = (store.join("pack"), own.join("pack"));
+fn take_packs(store: &Path, own: &Store, stop: &AtomicBool) -> Result<usize, ForkError> {
+    let (from, to) = (store.join("pack"), own.below("pack")?);
     let names = names(&from)?;
     if names.iter().any(|name| name.ends_with(".promisor")) {
         let why = format!(
@@ -186,8 +238,7 @@ fn take_packs(store: &Path, own: &Path, stop: &AtomicBool) -> Result<usize, Fork
         refuse_if(stop)?;
         // Git finds a pack by its index, which therefore comes last.
         let pack = format!("{stem}.pack");
-        let taken = take_file(&from.join(&pack), &to.join(&pack))?
-            .and(take_file(&from.join(index), &to.join(index))?);
+        let taken = take_file(&from.join(&pack), &to, &pack)?.and(take_file(&from.join(index), &to, index)?);
         match taken {
             Some(true) => new += 1,
             Some(false) => {}
@@ -198,15 +249,19 @@ fn take_packs(store: &Path, own: &Path, stop: &AtomicBool) -> Result<usize, Fork
     Ok(new)
 }
 
-fn take_loose(store: &Path, own: &Path, stop: &AtomicBool) -> Result<usize, ForkError> {
+fn take_loose(store: &Path, own: &Store, stop: &AtomicBool) -> Result<usize, ForkError> {
     let mut new = 0;
     for folder in names(store)?.iter().filter(|name| name.len() == 2 && is_hex(name)) {
-        let (from, to) = (store.join(folder), own.join(folder));
-        for name in names(&from)?.iter().filter(|name| is_hex(name)) {
+        let from = store.join(folder);
+        let names = names(&from)?;
+        if !names.iter().any(|name| is_hex(name)) {
+            continue;
+        }
+        let to = own.below(folder)?;
+        for name in names.iter().filter(|name| is_hex(name)) {
             refuse_if(stop)?;
-            fs::create_dir_all(&to).map_err(ForkError::io("make the folder", &to))?;
             // One that is gone is in a pack, or nobody needs it.
-            new += usize::from(take_file(&from.join(name), &to.join(name))?.unwrap_or(true));
+            new += usize::from(take_file(&from.join(name), &to, name)?.unwrap_or(true));
         }
     }
     Ok(new)
@@ -241,28 +296,30 @@ fn names(folder: &Path) -> Result<BTreeSet<String>, ForkError> {
 }
 
 /// Copies one file under another name first. Says whether it was new; none when there is none any more.
-fn take_file(from: &Path, to: &Path) -> Result<Option<bool>, ForkError> {
+fn take_file(from: &Path, to: &Store, name: &str) -> Result<Option<bool>, ForkError> {
     let mut source = match open_file(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         source => source.map_err(ForkError::io("read", from))?,
     };
     // One of another length is what a power cut left of it.
     let len = source.metadata().map_err(ForkError::io("read", from))?.len();
-    if to.symlink_metadata().is_ok_and(|found| found.len() == len) {
+    let found = rustix::fs::statat(&to.opened, name, AtFlags::SYMLINK_NOFOLLOW);
+    if found.is_ok_and(|found| found.st_size as u64 == len) {
         return Ok(Some(false));
     }
     // Git clears away what is called so, should nobody else.
-    let part = to.with_file_name(format!("tmp_obj_staled_{}", std::process::id()));
+    let part = format!("tmp_obj_staled_{}", std::process::id());
     let mut copied = || -> io::Result<()> {
-        drop(fs::remove_file(&part));
-        let mut made = File::create_new(&part)?;
+        let _ = rustix::fs::unlinkat(&to.opened, &part, AtFlags::empty());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut made = File::from(rustix::fs::openat(&to.opened, &part, flags, Mode::from(0o666))?);
         if rustix::fs::ioctl_ficlone(&made, &source).is_err() {
             io::copy(&mut source, &mut made)?;
         }
         let found = source.metadata()?;
         made.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444))?;
         made.set_modified(found.modified()?)?;
-        fs::rename(&part, to)
+        Ok(rustix::fs::renameat(&to.opened, &part, &to.opened, name)?)
     };
-    copied().map(|()| Some(true)).map_err(ForkError::io("copy to", to))
+    copied().map(|()| Some(true)).map_err(ForkError::io("copy to", &to.path.join(name)))
 }

@@ -60,8 +60,7 @@ fn empty(top: &OwnedFd, folder: &OwnedFd, depth: usize, moved: &mut usize) -> ru
             below => below?,
         };
         if depth >= DEPTH_MAX {
-            *moved += 1;
-            rustix::fs::renameat(folder, name, top, format!(".deep-{moved}"))?;
+            rustix::fs::renameat(folder, name, top, free(top, moved)?)?;
             again = true;
             continue;
         }
@@ -69,6 +68,18 @@ fn empty(top: &OwnedFd, folder: &OwnedFd, depth: usize, moved: &mut usize) -> ru
         gone(rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR))?;
     }
     Ok(again)
+}
+
+/// A name at the top that nothing has: not what an earlier try moved there either, which this may be below.
+fn free(top: &OwnedFd, moved: &mut usize) -> rustix::io::Result<String> {
+    loop {
+        *moved += 1;
+        let name = format!(".deep-{moved}");
+        match rustix::fs::statat(top, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => return Ok(name),
+            found => drop(found?),
+        }
+    }
 }
 
 /// What somebody else removed is removed.

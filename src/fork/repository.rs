@@ -126,7 +126,7 @@ impl Repository {
                 command.env("GIT_INDEX_FILE", place.0.join(".git/index"));
                 apart = Some(place);
             }
-            if index.as_ref().is_some_and(Index::is_sparse) {
+            if index.as_ref().is_some_and(|index| is_sparse(&index.bytes)) {
                 // Filling in what a sparse index leaves out would touch objects of the parent.
                 command.arg("--sparse");
             }
@@ -201,6 +201,12 @@ impl Repository {
     }
 }
 
+/// Whether whole folders stand as one entry in an index.
+pub(super) fn is_sparse(index: &[u8]) -> bool {
+    // The extension is among the last bytes; the same letters elsewhere do no harm.
+    index.windows(8).any(|bytes| bytes == b"sdir\0\0\0\0")
+}
+
 impl Index {
     fn read(gitdir: &Path) -> Result<Option<Self>, ForkError> {
         let path = gitdir.join("index");
@@ -221,12 +227,6 @@ impl Index {
             }
         }
         Ok(Some(Self { bytes, changed: (found.mtime(), found.mtime_nsec()), shared }))
-    }
-
-    /// Whether whole folders stand in it as one entry.
-    fn is_sparse(&self) -> bool {
-        // The extension is among the last bytes; the same letters elsewhere do no harm.
-        self.bytes.windows(8).any(|bytes| bytes == b"sdir\0\0\0\0")
     }
 
     /// Makes one of it and what it is an addition to, in a repository that is made for it.

@@ -17,8 +17,8 @@ const STAT: usize = 40;
 /// The name is longer than its length says.
 const LONG: usize = 0xfff;
 
-/// The index with the copies in it, if it can be understood, and how many entries were told.
-pub(super) fn told(index: &Index, copied: &[Copied], name_len: usize) -> Option<(Vec<u8>, usize)> {
+/// The index with the copies in it, if it can be understood.
+pub(super) fn told(index: &Index, copied: &[Copied], name_len: usize) -> Option<Vec<u8>> {
     let mut bytes = index.bytes.clone();
     let by_path: HashMap<&[u8], &Copied> =
         copied.iter().map(|copied| (copied.path.as_os_str().as_bytes(), copied)).collect();
@@ -30,7 +30,7 @@ pub(super) fn told(index: &Index, copied: &[Copied], name_len: usize) -> Option<
     if !bytes.starts_with(b"DIRC") || !(2..=4).contains(&version) {
         return None;
     }
-    let (mut at, mut told, mut path) = (12, 0, Vec::new());
+    let (mut at, mut path) = (12, Vec::new());
     for _ in 0..entries {
         let (names, next) = entry(&bytes, at, version, name_len, &mut path)?;
         if let Some(copied) = by_path.get(path.as_slice()).filter(|_| names) {
@@ -43,7 +43,6 @@ pub(super) fn told(index: &Index, copied: &[Copied], name_len: usize) -> Option<
                 let words = words(&copied.is);
                 bytes[at..at + 24].copy_from_slice(&words[..24]);
                 bytes[at + 28..at + STAT].copy_from_slice(&words[28..]);
-                told += 1;
             }
         }
         at = next;
@@ -58,7 +57,7 @@ pub(super) fn told(index: &Index, copied: &[Copied], name_len: usize) -> Option<
         };
         bytes[end..].copy_from_slice(&sum);
     }
-    Some((bytes, told))
+    Some(bytes)
 }
 
 /// Whether the entry there names one file, and where the next one is. The path before it becomes its own.

@@ -10,9 +10,11 @@ use super::refs;
 use super::{ForkError, Hands};
 use crate::fork::repository::as_path;
 use crate::protocol::fork::record::Mode;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What was done in a fork.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,7 +51,10 @@ impl Hands {
         let commits = self.count(&look, &["--branches"], &not_base, None)?;
         let merged = match parent_repository.filter(|repository| repository.is_dir()) {
             Some(parent) => self.is_merged(&look, &not_base, parent)?,
-            None => commits == 0,
+            None => {
+                self.refuse_missing(&look, &not_base, None)?;
+                commits == 0
+            }
         };
         let stash = look.refs.id("refs/stash").is_some() || has_autostash(&workspace.join(".git"))?;
         Ok(Work { tip, commits, merged, dirty: self.own_work(workspace, &look)?, stash })
@@ -69,10 +74,36 @@ impl Hands {
             Err(GitError::Failed { .. }) => {}
             Err(error) => return Err(error.into()),
         }
+        self.refuse_missing(look, &not, Some(parent))?;
         // Whatever names a commit may be all that does: a tag, or HEAD of a linked work tree. A stash is told by itself,
         // and what was fetched is where it came from.
         let named = ["--exclude=refs/stash", "--exclude=refs/remotes/*", "--all"];
         Ok(self.count(look, &named, &not, Some(parent))? == 0)
+    }
+
+    /// Refuses a fork that names what is not there, none of which these are: whoever counts passes over what is missing, for
+    /// the sake of what the fork never saw of its parent.
+    fn refuse_missing(&self, look: &Look, not: &[String], parent: Option<&Path>) -> Result<(), ForkError> {
+        let not: HashSet<&str> = not.iter().map(|not| not.trim_start_matches('^')).collect();
+        let ids = look.refs.tip.iter().chain(look.refs.ids.values()).map(String::as_str);
+        let ids: BTreeSet<&str> = ids.filter(|id| !not.contains(id)).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<&str> = ids.into_iter().collect();
+        let mut find = with_parent(look, parent);
+        find.args(["rev-list", "--no-walk", "--quiet", "--stdin"]);
+        match self.git()?.feed("find what the fork names", &mut find, ids.join("\n").as_bytes()) {
+            Ok(_) => Ok(()),
+            Err(GitError::Failed { said, .. }) => {
+                let why = format!(
+                    "the fork names what is not there ({said}), so what it holds cannot be told; mend that, or discard the \
+                     fork with force: then all of it is kept"
+                );
+                Err(ForkError::refused("fork_untold", why))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// How many commits HEAD and what else is named have that are in none of these.
@@ -84,12 +115,7 @@ impl Hands {
         parent: Option<&Path>,
     ) -> Result<u64, ForkError> {
         let git = self.git()?;
-        let mut command = look.command();
-        if let Some(parent) = parent {
-            // The parent may have commits that the fork never saw, and may not be asked about otherwise.
-            let store = super::objects::quoted(parent.join("objects").as_os_str().as_bytes());
-            command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", OsString::from_vec(store));
-        }
+        let mut command = with_parent(look, parent);
         command.args(["rev-list", "--count", "--ignore-missing"]).args(named);
         if look.refs.tip.is_some() {
             command.arg("HEAD");
@@ -104,17 +130,34 @@ impl Hands {
     pub fn parent_dirty(&self, root: &Path) -> Result<Vec<PathBuf>, ForkError> {
         let parent = self.parent(root, None, None)?;
         let Some(look) = self.look_at_parent(&parent)? else { return Ok(Vec::new()) };
-        Ok(self.uncommitted(&look)?.into_iter().map(|one| one.path).collect())
+        // What its user hides from git, or has in its submodules, is the user's own affair.
+        look.pass_over_repositories()?;
+        Ok(self.listed(&look)?.0.into_iter().map(|one| one.path).collect())
     }
 
-    /// What is not committed, carried over or not.
+    /// What is not committed in a fork, carried over or not, and every repository in it that is not empty.
     pub(super) fn uncommitted(&self, look: &Look) -> Result<Vec<Uncommitted>, ForkError> {
+        look.heed_every_file()?;
+        let passed = look.pass_over_repositories()?;
+        let (mut found, said) = self.listed(look)?;
+        if let Some(line) = said.lines().find(|line| line.contains("could not open directory")) {
+            let why = format!(
+                "what is not committed in the fork cannot be told ({line}); mend that, or discard the fork with force: then \
+                 all of it is kept"
+            );
+            return Err(ForkError::refused("fork_untold", why));
+        }
+        found.extend(passed.into_iter().map(|path| Uncommitted { line: Vec::new(), path }));
+        Ok(found)
+    }
+
+    /// What git says is not committed, and what it says besides.
+    fn listed(&self, look: &Look) -> Result<(Vec<Uncommitted>, String), ForkError> {
         let git = self.git()?;
-        look.pass_over_repositories()?;
         let mut command = look.command_ignoring()?;
         command.args(["status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all"]);
         command.arg("--ignore-submodules=all");
-        let said = git.run("say what is not committed", &mut command)?;
+        let (said, besides) = git.run_aloud("say what is not committed", &mut command)?;
         let read = |line: &[u8]| {
             let before = match line.first()? {
                 b'1' => 8,
@@ -125,8 +168,19 @@ impl Hands {
             let path = line.splitn(before + 1, |byte| *byte == b' ').nth(before)?;
             Some(Uncommitted { line: line.to_owned(), path: as_path(path).to_owned() })
         };
-        Ok(said.split(|byte| *byte == 0).filter_map(read).collect())
+        Ok((said.split(|byte| *byte == 0).filter_map(read).collect(), besides))
     }
+}
+
+/// A git that reads the fork, and the parent's objects too.
+fn with_parent(look: &Look, parent: Option<&Path>) -> Command {
+    let mut command = look.command();
+    if let Some(parent) = parent {
+        // The parent may have commits that the fork never saw, and may not be asked about otherwise.
+        let store = super::objects::quoted(parent.join("objects").as_os_str().as_bytes());
+        command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", OsString::from_vec(store));
+    }
+    command
 }
 
 /// Whether what is under way has stashed something, in a fork's own work tree or in one that is linked to it.

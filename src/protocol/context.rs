@@ -71,7 +71,7 @@ pub struct Goal {
 }
 
 /// A result (`id`) or an invariant (`name`).
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Belief {
     /// A result's id.
@@ -107,10 +107,13 @@ pub struct Belief {
     /// The agent's stat; a weak claim, read and not believed.
     #[serde(default, skip_serializing)]
     pub stat: Option<Box<RawValue>>,
+    /// In an answer: `registration` where the daemon's own look stands in for what the agent saw. Read and not believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
 }
 
 /// What a belief rests on.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
     /// `file`, `absent`, `tree`, `command`, `git_head`, `lockfile`, `sqlite_schema`, `volatile`.

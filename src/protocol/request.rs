@@ -33,6 +33,8 @@ pub enum Verb {
     List(List),
     /// `context.drop`
     Drop(OfSession),
+    /// `context.release`
+    Release(Release),
     /// `decide`
     Decide(Box<Decide>),
     /// `status`
@@ -60,13 +62,14 @@ pub enum Verb {
 }
 
 /// Every method that [`Verb::method`] gives, `hello` first.
-pub const METHODS: [&str; 34] = [
+pub const METHODS: [&str; 35] = [
     "hello",
     "context.register",
     "context.record",
     "context.get",
     "context.list",
     "context.drop",
+    "context.release",
     "decide",
     "status",
     "touch_ack",
@@ -108,6 +111,7 @@ impl Verb {
             Self::Get(_) => "context.get",
             Self::List(_) => "context.list",
             Self::Drop(_) => "context.drop",
+            Self::Release(_) => "context.release",
             Self::Decide(_) => "decide",
             Self::Status(_) => "status",
             Self::TouchAck(_) => "touch_ack",
@@ -129,6 +133,7 @@ impl Verb {
         match self {
             Self::Register(context) | Self::Record(context) => context.session.as_deref(),
             Self::Get(ask) | Self::Drop(ask) => Some(&ask.session),
+            Self::Release(ask) => Some(&ask.session),
             Self::Decide(ask) => Some(&ask.session),
             Self::Status(ask) => ask.session.as_deref(),
             Self::TouchAck(ask) => Some(&ask.session),
@@ -147,6 +152,16 @@ impl Verb {
 pub struct OfSession {
     /// The session.
     pub session: String,
+}
+
+/// Parameters of `context.release`: a process no longer holds a session.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Release {
+    /// The session.
+    pub session: String,
+    /// The process.
+    pub holder: Holder,
 }
 
 /// Parameters of `context.list`.
@@ -324,6 +339,7 @@ fn verb(method: &str, params: Option<&RawValue>) -> Result<Verb, Refusal> {
         "context.get" => Verb::Get(parse(params)?),
         "context.list" => Verb::List(parse(params)?),
         "context.drop" => Verb::Drop(parse(params)?),
+        "context.release" => Verb::Release(parse(params)?),
         "decide" => Verb::Decide(parse(params)?),
         "status" => Verb::Status(parse(params)?),
         "touch_ack" => Verb::TouchAck(parse(params)?),

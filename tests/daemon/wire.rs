@@ -128,6 +128,7 @@ fn an_unknown_field_is_refused_by_name_in_every_verb() {
         "context.get",
         "context.list",
         "context.drop",
+        "context.release",
         "decide",
         "status",
         "touch_ack",

@@ -42,6 +42,14 @@ fn work_is_what_is_nowhere_else() {
     let stashed = rig.work(&place, &made);
     assert!(stashed.stash && stashed.dirty.is_empty());
     git(tree, &["stash", "drop", "-q"]);
+    for bit in ["assume-unchanged", "skip-worktree"] {
+        git(tree, &["update-index", &format!("--{bit}"), "tracked"]);
+        assert_eq!(rig.work(&place, &made), nothing, "{bit}");
+        fs::write(tree.join("tracked"), "hidden from git\n").unwrap();
+        assert_eq!(rig.work(&place, &made).dirty, [PathBuf::from("tracked")], "{bit}");
+        git(tree, &["update-index", &format!("--no-{bit}"), "tracked"]);
+        git(tree, &["checkout", "-q", "--", "tracked"]);
+    }
 
     let tip = commit(tree, "work");
     let work = rig.work(&place, &made);
@@ -61,15 +69,26 @@ fn work_is_what_is_nowhere_else() {
     assert!(!alone.merged, "a parent that is gone has nothing");
 }
 
+/// Files that git is told not to look at.
+const HIDDEN: [(&str, &str); 2] = [("--assume-unchanged", "assumed"), ("--skip-worktree", "skipped")];
+
 /// Everything that can be lost, and a check that it was not.
-fn busy(rig: &Rig) -> (Place, Made) {
+pub(super) fn busy(rig: &Rig) -> (Place, Made) {
     let (place, made) = rig.fork("a");
     let tree = &place.workspace;
     commit(tree, "stashed later");
     fs::write(tree.join("tracked"), "stashed\n").unwrap();
     git(tree, &["stash"]);
     git(tree, &["branch", "aside"]);
+    for (bit, name) in HIDDEN {
+        fs::write(tree.join(name), "committed\n").unwrap();
+        git(tree, &["add", name]);
+        git(tree, &["update-index", bit, name]);
+    }
     commit(tree, "committed\n");
+    for (_, name) in HIDDEN {
+        fs::write(tree.join(name), "hidden\n").unwrap();
+    }
     fs::write(tree.join("tracked"), "staged\n").unwrap();
     git(tree, &["add", "tracked"]);
     fs::write(tree.join("tracked"), "unstaged\n").unwrap();
@@ -83,13 +102,16 @@ fn busy(rig: &Rig) -> (Place, Made) {
     (place, made)
 }
 
-fn is_kept(to: &Path, place: &Place, kept: &staled::fork::keep::KeptWork) {
+pub(super) fn is_kept(to: &Path, place: &Place, kept: &staled::fork::keep::KeptWork) {
     let show = |what: &str| git(to, &["show", what]);
     assert_eq!(kept.commit, ask(to, &["rev-parse", "refs/heads/staled/s/a"]));
     let rest = kept.uncommitted.clone().unwrap();
     assert_eq!(git(to, &["rev-parse", &format!("{rest}^")]), kept.commit.clone().unwrap());
     assert_eq!(show(&format!("{rest}:tracked")), "unstaged");
     assert_eq!(show(&format!("{rest}:folder")), "a file now");
+    for (_, name) in HIDDEN {
+        assert_eq!(show(&format!("{rest}:{name}")), "hidden");
+    }
     assert_eq!(show(&format!("{rest}:new\nname")), "n");
     assert_eq!(show(&format!("{rest}:link")), "/etc");
     assert_eq!(show(":tracked"), "staged");
@@ -301,18 +323,10 @@ fn nothing_withstands_and_nothing_outside_goes() {
     let before = snapshot(&rig.parent);
     symlink(&rig.parent, tree.join("out")).unwrap();
     symlink(rig.parent.join("tracked"), tree.join("file")).unwrap();
-    let mut deep = tree.clone();
     // Deeper than a path may be long: only step by step is there a way down.
-    let mut opened =
-        rustix::fs::open(&deep, rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty()).unwrap();
-    for _ in 0..400 {
-        deep.push("a-folder-with-a-long-name");
-        let name = "a-folder-with-a-long-name";
-        rustix::fs::mkdirat(&opened, name, rustix::fs::Mode::from(0o755)).unwrap();
-        let flags = rustix::fs::OFlags::DIRECTORY;
-        opened = rustix::fs::openat(&opened, name, flags, rustix::fs::Mode::empty()).unwrap();
-    }
-    assert!(deep.as_os_str().len() > 4_096);
+    let name = "a-folder-with-a-long-name";
+    deepen(tree, name, 400);
+    assert!(tree.as_os_str().len() + 400 * (name.len() + 1) > 4_096);
     fs::create_dir(tree.join("closed")).unwrap();
     fs::write(tree.join("closed/file"), "x").unwrap();
     for folder in [tree.join("closed"), tree.clone(), place.scratchpad.clone()] {

@@ -5,6 +5,8 @@
 mod canary;
 mod copies;
 mod end;
+mod hidden;
+mod hindered;
 mod independent;
 mod make;
 mod named;
@@ -206,6 +208,16 @@ fn snapshot(folder: &Path) -> Snapshot {
         }
     }
     all
+}
+
+/// Makes folders in a folder, each in the one before, however long that makes their path.
+fn deepen(folder: &Path, name: &str, depth: usize) {
+    let flags = rustix::fs::OFlags::DIRECTORY;
+    let mut opened = rustix::fs::open(folder, flags, rustix::fs::Mode::empty()).unwrap();
+    for _ in 0..depth {
+        rustix::fs::mkdirat(&opened, name, rustix::fs::Mode::from(0o755)).unwrap();
+        opened = rustix::fs::openat(&opened, name, flags, rustix::fs::Mode::empty()).unwrap();
+    }
 }
 
 fn status(tree: &Path) -> String {

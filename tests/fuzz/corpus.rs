@@ -277,6 +277,7 @@ pub(crate) fn requests(place: &Place, report: &Value) -> Vec<(&'static str, Valu
     ];
     requests.extend(of_memory(place));
     requests.extend(of_forks());
+    requests.push(("context.release", json!({ "session": "f2", "holder": { "pid": 4 } })));
     requests.push(("context.drop", json!({ "session": "f2" })));
     requests
 }

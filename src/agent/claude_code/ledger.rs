@@ -51,10 +51,8 @@ impl Ledger {
             return self.show_whole(moment, shown.path, shown.content);
         }
         let page = self.page(moment, shown.path);
-        if matches!(&page.belief, Belief::Whole(whole) if !shown.agrees_with(whole)) {
-            page.entry.contradicted = true;
-            page.belief = Belief::Parts;
-        }
+        // What lies outside the part is in the agent's mind as it was: the whole stays what it believes, and out of date.
+        page.entry.contradicted |= matches!(&page.belief, Belief::Whole(whole) if !shown.agrees_with(whole));
         if shown.lines > 0 {
             page.add(shown);
         }
@@ -85,6 +83,7 @@ impl Ledger {
     ) -> bool {
         let page = self.page(moment, path);
         page.entry.edited = true;
+        let overtaken = page.entry.contradicted;
         let known = match (original, mem::replace(&mut page.belief, Belief::Unknown)) {
             (Some(original), _) => Some(original.to_owned()),
             (None, Belief::Whole(whole)) => Some(whole),
@@ -95,6 +94,7 @@ impl Ledger {
         let told = after.is_some();
         if let Some(text) = after {
             page.renew(text);
+            page.entry.contradicted = overtaken && original.is_none();
         }
         told
     }

@@ -40,6 +40,11 @@ impl Line {
         value.is_object().then_some(Self { value, number })
     }
 
+    /// A line that was never written down.
+    pub(super) fn of(value: Value, number: u64) -> Self {
+        Self { value, number }
+    }
+
     /// The text of a field.
     pub(super) fn text(&self, field: &str) -> Option<&str> {
         text(&self.value, field)

@@ -8,11 +8,14 @@ mod facts;
 mod ledger;
 mod line;
 mod lines;
+mod live;
 mod replay;
 mod searches;
 mod shown;
 #[cfg(test)]
 mod tests;
+
+pub(super) use live::live;
 
 use super::transcript::Transcript;
 use line::Line;

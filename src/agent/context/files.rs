@@ -41,16 +41,19 @@ impl Import<'_> {
         self.known.insert(path.clone(), Known { line: entry.line, edited: entry.edited, settled, critical });
         self.notes.contradicted += usize::from(entry.contradicted);
         let parts = self.parts(entry, &path);
-        if !parts.is_empty() {
-            self.notes.in_part += 1;
-            let told = |part| told(entry, critical, part);
-            return parts.into_iter().map(told).for_each(|part| self.put(part));
+        self.notes.in_part += usize::from(!parts.is_empty());
+        let in_part = entry.knowledge == Knowledge::Partial && !parts.is_empty();
+        // What was seen of it since stands beside a whole that it contradicts, and what the session goes on with is that.
+        let critical_whole = critical && parts.is_empty();
+        parts.into_iter().for_each(|part| self.put(told(entry, critical, part)));
+        if in_part {
+            return;
         }
         let kind = if entry.knowledge == Knowledge::Absent { "absent" } else { "file" };
         let digest = self.digest(entry, &path);
         self.notes.unseen += usize::from(digest.is_none() && kind == "file");
         let whole = belief(path.to_string_lossy().into_owned(), source(&path, kind));
-        self.put(told(entry, critical, Belief { digest, ..whole }));
+        self.put(told(entry, critical_whole, Belief { digest, ..whole }));
     }
 
     /// What the agent saw, in the disk's own spelling where they differ in line ends alone.
@@ -65,9 +68,10 @@ impl Import<'_> {
         }
     }
 
-    /// The parts of a file that is known in part only.
+    /// The parts of a file that is known in part only, or has been seen in part since it changed.
     fn parts(&self, entry: &Entry, path: &Path) -> Vec<Belief> {
-        if entry.knowledge != Knowledge::Partial {
+        let apart = entry.contradicted && matches!(entry.knowledge, Knowledge::Full { .. });
+        if entry.knowledge != Knowledge::Partial && !apart {
             return Vec::new();
         }
         let disk = read_small(&self.places.root.join(path));

@@ -16,6 +16,7 @@ mod questions;
 mod tests;
 
 pub use invariants::LOCKFILES;
+pub(super) use questions::rests_on;
 
 use super::rebase::{Places, Rebased, rebase};
 use super::transcript::{Entry, Knowledge, Transcript};
@@ -60,19 +61,7 @@ pub fn context(
     session: Option<String>,
     goal: Option<String>,
 ) -> Imported {
-    let mut import = Import {
-        places,
-        native: is_native(transcript),
-        repository: invariants::in_repository(places.root),
-        notes: Notes::default(),
-        known: HashMap::new(),
-        results: Vec::new(),
-        ids: HashMap::new(),
-        edited: Vec::new(),
-    };
-    transcript.entries.iter().for_each(|entry| import.file(entry));
-    transcript.mentioned.iter().for_each(|path| import.mentioned(path));
-    import.questions(transcript);
+    let mut import = Import::of(transcript, places);
     let mut invariants: Vec<Belief> = import.head().into_iter().collect();
     invariants.extend(import.lockfiles());
     let context = Context {
@@ -91,6 +80,21 @@ pub fn context(
     let Notes { searches, commands, volatile, ref left_out, .. } = import.notes;
     let counts = Counts { searches, commands, volatile, left_out: left_out.count() };
     Imported { context, notes, counts }
+}
+
+/// The results alone, for a session whose invariants are registered already.
+#[must_use]
+pub fn results(transcript: &Transcript, places: &Places<'_>) -> Vec<Belief> {
+    Import::of(transcript, places).results
+}
+
+/// What no agent reads and every agent relies on: HEAD and the lockfiles of a root, as the disk has them.
+#[must_use]
+pub fn invariants(root: &Path) -> Vec<Belief> {
+    let places = Places { root, first_cwd: None, cwds: &[], maps: &[], home: None };
+    let mut import = Import::of(&Transcript::default(), &places);
+    let head = import.head();
+    head.into_iter().chain(import.lockfiles()).collect()
 }
 
 /// The content that the agent last saw of each file it knows whole, by its path below the root.
@@ -125,7 +129,24 @@ struct Import<'places> {
     edited: Vec<(PathBuf, u64)>,
 }
 
-impl Import<'_> {
+impl<'places> Import<'places> {
+    fn of(transcript: &Transcript, places: &'places Places<'places>) -> Self {
+        let mut import = Self {
+            places,
+            native: is_native(transcript),
+            repository: invariants::in_repository(places.root),
+            notes: Notes::default(),
+            known: HashMap::new(),
+            results: Vec::new(),
+            ids: HashMap::new(),
+            edited: Vec::new(),
+        };
+        transcript.entries.iter().for_each(|entry| import.file(entry));
+        transcript.mentioned.iter().for_each(|path| import.mentioned(path));
+        import.questions(transcript);
+        import
+    }
+
     /// Where a path is on this machine: below the root, or absolute; the root itself is `.`.
     fn place(&self, path: &Path) -> Option<PathBuf> {
         match rebase(path, self.places) {
@@ -152,15 +173,15 @@ impl Import<'_> {
     }
 }
 
-fn source(path: &Path, kind: &str) -> Source {
+pub(super) fn source(path: &Path, kind: &str) -> Source {
     Source { kind: kind.to_owned(), path: Some(path.into()), ..Source::default() }
 }
 
-fn belief(id: String, source: Source) -> Belief {
+pub(super) fn belief(id: String, source: Source) -> Belief {
     Belief { id: Some(id), name: None, ..invariant("", source) }
 }
 
-fn invariant(name: &str, source: Source) -> Belief {
+pub(super) fn invariant(name: &str, source: Source) -> Belief {
     Belief {
         id: None,
         name: Some(name.to_owned()),
@@ -173,10 +194,11 @@ fn invariant(name: &str, source: Source) -> Belief {
         lf_digest: None,
         encoding: None,
         stat: None,
+        baseline: None,
     }
 }
 
-fn read_small(path: &Path) -> Option<Vec<u8>> {
+pub(super) fn read_small(path: &Path) -> Option<Vec<u8>> {
     let found = std::fs::metadata(path).ok()?;
     if !found.is_file() || found.len() > COMPARED_BYTES_MAX {
         return None;

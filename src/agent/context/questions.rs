@@ -110,24 +110,7 @@ impl Import<'_> {
     /// Whether the session itself edited what a question rests on after it was asked. What it read then is not what there
     /// is: registered now, it would be called fresh by a look that was made after the edit.
     fn edited_since(&self, source: &Source, line: u64) -> bool {
-        let Some(path) = source.path.as_ref().map(|path| path.0.as_path()) else { return false };
-        let path = if path == Path::new(".") { Path::new("") } else { path };
-        let later = self.edited.iter().filter(|(_, edit)| *edit > line).map(|(place, _)| place.as_path());
-        let below = later.filter_map(|place| place.strip_prefix(path).ok());
-        match source.kind.as_str() {
-            "file" => below.into_iter().any(|below| below.as_os_str().is_empty()),
-            "tree" if source.contents != Some(false) => {
-                let (include, exclude) = (source.include.clone(), source.exclude.clone());
-                let filter = Filter { include, exclude, contents: true, gitignore: false };
-                let sieve = Sieve::new(&filter, &[]);
-                below.into_iter().any(|below| {
-                    let (folder, name) = (below.parent().unwrap_or(Path::new("")), below.file_name());
-                    let place = Place { folder, below: folder, rules: &[] };
-                    name.is_some_and(|name| sieve.takes(&place, Path::new(name), false))
-                })
-            }
-            _ => false,
-        }
+        self.edited.iter().any(|(place, edit)| *edit > line && rests_on(source, place))
     }
 
     fn command(&mut self, asked: &Asked, text: &str, shell: &str) -> Result<bool, Lost> {
@@ -257,6 +240,28 @@ impl Import<'_> {
         let end =
             (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
         format!("{}… ({} bytes)", &text[..end], text.len())
+    }
+}
+
+/// Whether what `source` read changes with the file at `place`, which like its own path is relative to the root.
+pub(in crate::agent) fn rests_on(source: &Source, place: &Path) -> bool {
+    if source.kind == "command" {
+        let whole = [tree(Path::new("."))];
+        return source.inputs.as_deref().unwrap_or(&whole).iter().any(|input| rests_on(input, place));
+    }
+    let Some(path) = source.path.as_ref().map(|path| path.0.as_path()) else { return false };
+    let path = if path == Path::new(".") { Path::new("") } else { path };
+    let Ok(below) = place.strip_prefix(path) else { return false };
+    match source.kind.as_str() {
+        "file" => below.as_os_str().is_empty(),
+        "tree" if source.contents != Some(false) => {
+            let (include, exclude) = (source.include.clone(), source.exclude.clone());
+            let filter = Filter { include, exclude, contents: true, gitignore: false };
+            let (folder, name) = (below.parent().unwrap_or(Path::new("")), below.file_name());
+            let place = Place { folder, below: folder, rules: &[] };
+            name.is_some_and(|name| Sieve::new(&filter, &[]).takes(&place, Path::new(name), false))
+        }
+        _ => false,
     }
 }
 

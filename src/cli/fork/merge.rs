@@ -170,8 +170,16 @@ fn judged(answer: &Answer) -> Result<Judged, Stop> {
         let many = counted(paths.len() as u64, "file");
         let few = paths[..paths.len().min(10)].join(", ");
         let commit = format!("staled fork exec {} -- sh -c 'git add -A && git commit'", answer.fork);
-        return Err(Stop::failed(format!("{many} of the fork not committed: {few}"))
-            .remedy(format!("`{commit}` commits them; discard what is not wanted")));
+        let commits = format!("`{commit}` commits them; discard what is not wanted");
+        let apart = "what ends with a slash is a repository of its own, which is not merged: take what you want out of it and \
+                     empty its folder";
+        let of_its_own = |path: &String| path.ends_with('/');
+        let remedy = match (paths.iter().any(of_its_own), paths.iter().all(of_its_own)) {
+            (false, _) => commits,
+            (true, false) => format!("{commits}; {apart}"),
+            (true, true) => apart.to_owned(),
+        };
+        return Err(Stop::failed(format!("{many} of the fork not committed: {few}")).remedy(remedy));
     }
     let tip = answer
         .tip

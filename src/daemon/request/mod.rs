@@ -90,6 +90,7 @@ async fn dispatch(daemon: &Arc<Daemon>, verb: Verb, began: Instant, wanted: &mut
         Verb::Get(ask) => sessions::get(daemon, ask).await,
         Verb::List(ask) => sessions::list(daemon, ask).await,
         Verb::Drop(ask) => sessions::drop_session(daemon, ask).await,
+        Verb::Release(ask) => sessions::release(daemon, &ask),
         Verb::Decide(ask) => decide::decide(daemon, *ask, began).await,
         Verb::Status(ask) => status::status(daemon, ask).await,
         Verb::TouchAck(ask) => touch_ack::touch_ack(daemon, ask).await,

@@ -1,4 +1,4 @@
-//! `context.get`, `context.list`, `context.drop`.
+//! `context.get`, `context.list`, `context.drop`, `context.release`.
 
 use super::register::on_disk;
 use super::{Answer, Daemon, no_such_session};
@@ -11,12 +11,13 @@ use crate::protocol::answer::{Listed as ListedOut, ListedSession, to_json};
 use crate::protocol::convert;
 use crate::protocol::path::WirePath;
 use crate::protocol::refusal::Refusal;
-use crate::protocol::request::{List, OfSession};
+use crate::protocol::request::{List, OfSession, Release};
 use crate::protocol::time;
 use crate::session::SessionId;
 use crate::session::context::{Belief, Fact, Seen, Update};
 use crate::store::record::Record;
 use crate::store::syncer::Synced;
+use std::collections::HashSet;
 use std::time::Instant;
 use tokio::sync::oneshot;
 
@@ -24,8 +25,17 @@ pub(super) async fn get(daemon: &Daemon, ask: OfSession) -> Answer {
     let name = convert::session(&ask.session)?;
     let got = daemon.engine.when(Need::Nothing, Instant::now(), move |engine, _| {
         let Some(session) = engine.index.session(&name) else { return Err(no_such_session(&name)) };
-        let update = told_again(engine.index.head(session)?, engine.index.rows(session)?);
-        Ok(to_json(&convert::context(&update)))
+        let rows = engine.index.rows(session)?;
+        let weak: HashSet<String> =
+            rows.iter().filter(|row| row.is_by_registration()).map(|row| row.id.clone()).collect();
+        let mut context = convert::context(&told_again(engine.index.head(session)?, rows));
+        let told = context.results.iter_mut().chain(&mut context.invariants);
+        for told in told {
+            let id = told.id.as_ref().or(told.name.as_ref());
+            let weak = id.is_some_and(|id| weak.contains(id));
+            told.baseline = weak.then(|| "registration".to_owned());
+        }
+        Ok(to_json(&context))
     });
     got.await?
 }
@@ -112,6 +122,13 @@ pub(super) async fn drop_session(daemon: &Daemon, ask: OfSession) -> Answer {
     daemon.holders.forget(name.as_str());
     on_disk(synced).await?;
     Ok(answer)
+}
+
+/// The process ends its hold on a session; of one that it does not hold that is no error, for it may be told twice.
+pub(super) fn release(daemon: &Daemon, ask: &Release) -> Answer {
+    let name = convert::session(&ask.session)?;
+    let released = daemon.holders.release(name.as_str(), ask.holder.pid);
+    Ok(serde_json::json!({ "session": name.as_str(), "released": released }).to_string())
 }
 
 fn end(engine: &mut Engine, name: &SessionId) -> Result<(String, oneshot::Receiver<Synced>), Refusal> {

@@ -331,6 +331,7 @@ fn belief_out(belief: &Belief, result: bool) -> wire::Belief {
         lf_digest: belief.lf.map(|digest| digest.to_string()),
         encoding: None,
         stat: None,
+        baseline: None,
     }
 }
 

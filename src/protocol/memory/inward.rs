@@ -213,6 +213,7 @@ fn belief(at: usize, ground: Ground) -> Belief {
         lf_digest: None,
         encoding: None,
         stat: None,
+        baseline: None,
     }
 }
 

@@ -141,7 +141,7 @@ fn judged_twice(scene: &Scene, answers: usize, second: &Value, more: &[&str]) ->
 
 #[test]
 fn what_is_judged_another_way_or_of_something_else_does_not_land() {
-    let cases: [(&str, Value, u8, &str); 8] = [
+    let cases: [(&str, Value, u8, &str); 9] = [
         ("may_merge", json!(false), 11, "nothing moved"),
         ("isolation_broken", json!(true), 11, ""),
         ("tip", json!("0123"), 11, "moved while it was merged"),
@@ -149,6 +149,7 @@ fn what_is_judged_another_way_or_of_something_else_does_not_land() {
         ("parent_head", json!("0123"), 11, "moved while it was merged"),
         ("parent_branch", json!("side"), 11, "moved while it was merged"),
         ("uncommitted", json!(["left"]), 2, "not committed: left"),
+        ("uncommitted", json!(["inner/"]), 2, "a repository of its own"),
         ("tip", Value::Null, 2, "no commit"),
     ];
     for (field, value, code, says) in cases {

@@ -83,12 +83,13 @@ fn git_opens_nothing_of_a_forks_repository_but_objects() {
     wait_until("it is independent", || status()["independent"] == true);
     work(&workspace);
     let merge = ask(&daemon, "fork.merge", &json!({ "fork": "s/one", "deadline_ms": 10_000 }));
-    assert_eq!(merge["uncommitted"], json!(["tracked", "new"]), "{merge}");
+    assert_eq!(merge["uncommitted"], json!(["tracked", "new", "inner/"]), "{merge}");
     let gone = ask(&daemon, "fork.discard", &fork);
     let kept = PathBuf::from(gone["kept"]["path"].as_str().unwrap_or_else(|| panic!("{gone}")));
     let id = gone["kept"]["uncommitted"].as_str().unwrap();
     assert_eq!(git(&kept, &["show", &format!("{id}:tracked")]), "not committed");
     assert_eq!(git(&kept, &["show", "stash:tracked"]), "stashed");
+    assert!(kept.join("staled.nested/inner/.git").is_file());
     staled(&place, &daemon.socket, &["stop"]).ok();
 
     let opened = opened_by_git(&std::fs::read_to_string(&trace).unwrap());

@@ -20,12 +20,12 @@ fn reads() {
         (
             "part that differs",
             vec![read_whole("a\nb\nc"), read_part("x", 2, 1, 3)],
-            "Read Partial 2+1 whole contradicted",
+            r#"Read "a\nb\nc" 2+1 whole contradicted"#,
         ),
         (
             "part of a longer file",
             vec![read_whole("a\nb\nc"), read_part("b", 2, 1, 4)],
-            "Read Partial 2+1 whole contradicted",
+            r#"Read "a\nb\nc" 2+1 whole contradicted"#,
         ),
         (
             "whole after parts",

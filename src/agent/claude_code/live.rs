@@ -1,0 +1,36 @@
+//! Calls that were just answered, as the transcript that they will stand in.
+//!
+//! A hook is told of a call what the transcript keeps of it, so the same replay reads both, and what a session is found to
+//! believe is the same whether it was told live or imported later.
+
+use super::line::Line;
+use super::replay::Replay;
+use crate::agent::hook::event::Call;
+use crate::agent::transcript::Transcript;
+use serde_json::{Value, json};
+
+/// What the calls showed, one after the other. `at` is when, in RFC 3339.
+pub(in crate::agent) fn live(calls: &[Call], cwd: &str, at: &str) -> Transcript {
+    let mut replay = Replay::default();
+    let pairs = calls.iter().enumerate().flat_map(|(no, call)| pair(&format!("{no}:{}", call.id), call));
+    for (number, mut line) in (1..).zip(pairs) {
+        line["cwd"] = json!(cwd);
+        line["timestamp"] = json!(at);
+        replay.step(&Line::of(line, number));
+    }
+    replay.finish(None)
+}
+
+fn pair(id: &str, call: &Call) -> [Value; 2] {
+    let used = json!({ "type": "tool_use", "id": id, "name": call.tool, "input": call.input });
+    let asked = json!({ "type": "assistant", "message": { "content": [used] } });
+    let result = match &call.error {
+        Some(error) => {
+            json!({ "type": "tool_result", "tool_use_id": id, "content": error, "is_error": true })
+        }
+        None => json!({ "type": "tool_result", "tool_use_id": id }),
+    };
+    let structured = call.error.as_ref().map_or(call.response.clone(), |error| Some(json!(error)));
+    let answered = json!({ "type": "user", "message": { "content": [result] }, "toolUseResult": structured });
+    [asked, answered]
+}

@@ -1,0 +1,13 @@
+//! Hooks of Codex: its payloads, and the answers that it takes.
+
+use super::event::{Agent, Event, Payload, frame};
+use super::turn::Reply;
+use serde_json::Value;
+
+pub(super) fn read(payload: &Value) -> Result<Payload, String> {
+    frame(Agent::Codex, payload, Event::Other)
+}
+
+pub(super) fn render(_event: &str, _reply: &Reply) -> String {
+    String::new()
+}

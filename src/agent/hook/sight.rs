@@ -1,0 +1,180 @@
+//! What some calls showed and wrote, against the disk as it is now: digests and paths, ready to be told or put aside.
+//!
+//! Promise: what the agent was shown is told as it was shown. An edit is told by what it made of the file; where that cannot
+//! be had, because somebody else wrote since, by the lines that it is known to have left there, so that a change of those
+//! is never called fresh. Absent: what the session knew before; see [`super::known`].
+
+use super::event::{Call, text};
+use super::unpatch::{Hunk, befores};
+use crate::agent::claude_code::live;
+use crate::agent::context::{read_small, results};
+use crate::agent::rebase::{Places, Rebased, rebase};
+use crate::protocol::context::Belief;
+use crate::protocol::path::WirePath;
+use crate::world::digest::blake3;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What was seen and done by some calls of one session.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Sighting {
+    /// What the paths are relative to.
+    pub root: WirePath,
+    /// What was shown, as results.
+    pub told: Vec<Belief>,
+    /// What the agent wrote.
+    #[serde(default)]
+    pub wrote: Vec<Wrote>,
+    /// The digest that a file had as a whole when lines of it were shown, by the path in [`Sighting::told`].
+    #[serde(default)]
+    pub whole: BTreeMap<String, String>,
+}
+
+/// A file that the agent wrote.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Wrote {
+    /// Relative to the root where it is below it.
+    pub path: WirePath,
+    /// What it may have been before, in every spelling of its line ends; empty where the agent wrote all of it.
+    pub before: Vec<String>,
+}
+
+/// Where the calls were made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scene<'a> {
+    /// Of the session.
+    pub root: &'a Path,
+    /// Of the agent.
+    pub cwd: &'a Path,
+    /// Of the user.
+    pub home: Option<&'a Path>,
+    /// RFC 3339.
+    pub at: &'a str,
+}
+
+/// What the calls showed and wrote.
+pub(super) fn sight(calls: &[Call], scene: Scene<'_>) -> Sighting {
+    let places = Places { root: scene.root, first_cwd: None, cwds: &[], maps: &[], home: scene.home };
+    let mut wrote: Vec<Wrote> = Vec::new();
+    let calls: Vec<Call> = calls
+        .iter()
+        .flat_map(|call| {
+            let completed = Edited::of(call).map(|edited| edited.completed(call));
+            let (calls, before) = completed.unwrap_or_else(|| (vec![call.clone()], Vec::new()));
+            wrote.extend(written(call, &places).map(|path| Wrote { path: WirePath(path), before }));
+            calls
+        })
+        .collect();
+    let transcript = live(&calls, &scene.cwd.to_string_lossy(), scene.at);
+    let mut told = results(&transcript, &places);
+    let parts = told.iter().filter(|belief| belief.source.range.is_some());
+    let whole = parts.filter_map(|part| whole_of(part, scene.root)).collect();
+    let wrote_it = |path: &WirePath| wrote.iter().any(|wrote| wrote.path.0 == path.0);
+    for belief in &mut told {
+        // Where an edit is known by its lines alone the replay takes them for a look.
+        if belief.source.path.as_ref().is_some_and(wrote_it) && belief.source.kind == "file" {
+            belief.critical = Some(true);
+        }
+    }
+    Sighting { root: scene.root.into(), told, wrote, whole }
+}
+
+fn whole_of(part: &Belief, root: &Path) -> Option<(String, String)> {
+    let path = &part.source.path.as_ref()?.0;
+    let digest = blake3(&read_small(&root.join(path))?);
+    Some((path.to_string_lossy().into_owned(), digest.to_string()))
+}
+
+/// The file that a call has written, where it is on this machine.
+fn written(call: &Call, places: &Places<'_>) -> Option<PathBuf> {
+    let writes = matches!(call.tool.as_str(), "Edit" | "MultiEdit" | "Write" | "NotebookEdit");
+    if !writes || call.error.is_some() {
+        return None;
+    }
+    let path =
+        call.response.as_ref().and_then(|response| text(response, "filePath")).or_else(|| target(call))?;
+    match rebase(Path::new(path), places) {
+        Rebased::Inside(path) | Rebased::Outside(path) => Some(path),
+    }
+}
+
+/// The file that a call names.
+pub(super) fn target(call: &Call) -> Option<&str> {
+    text(&call.input, "file_path").or_else(|| text(&call.input, "notebook_path"))
+}
+
+/// An edit that was made, with what its answer tells of the file.
+struct Edited<'a> {
+    path: &'a str,
+    response: &'a Value,
+    /// The field that holds the text before.
+    original: &'static str,
+}
+
+impl<'a> Edited<'a> {
+    fn of(call: &'a Call) -> Option<Self> {
+        let original = match call.tool.as_str() {
+            "Edit" => "originalFile",
+            "MultiEdit" => "originalFileContents",
+            _ => return None,
+        };
+        let response =
+            call.response.as_ref().filter(|response| response.is_object() && call.error.is_none())?;
+        Some(Self { path: text(response, "filePath").or_else(|| target(call))?, response, original })
+    }
+
+    /// The call with the text before the edit, which the harness leaves out of longer files, and what that digests to.
+    fn completed(&self, call: &Call) -> (Vec<Call>, Vec<String>) {
+        if let Some(before) = self.response.get(self.original).and_then(Value::as_str) {
+            return (vec![call.clone()], spellings(before));
+        }
+        let Some(hunks) = Hunk::all(self.response) else {
+            return (vec![call.clone()], vec![NOTHING.to_owned()]);
+        };
+        let disk = read_small(Path::new(self.path)).and_then(|disk| String::from_utf8(disk).ok());
+        let befores = disk.map(|disk| befores(&plain(&disk), &hunks, self.response)).unwrap_or_default();
+        let Some(before) = befores.first() else {
+            return (hunks.iter().map(|hunk| self.look(hunk)).collect(), vec![NOTHING.to_owned()]);
+        };
+        let mut completed = call.clone();
+        if let Some(response) = &mut completed.response {
+            response[self.original] = json!(before);
+        }
+        (vec![completed], befores.iter().flat_map(|before| spellings(before)).collect())
+    }
+
+    /// The lines that the edit left, as if they had been read.
+    fn look(&self, hunk: &Hunk<'_>) -> Call {
+        let lines: Vec<&str> = hunk.after().collect();
+        let file = json!({
+            "filePath": self.path, "content": lines.join("\n"), "startLine": hunk.start, "numLines": lines.len(),
+            // How long the file was then is not told; long enough that the part is never taken for the whole.
+            "totalLines": hunk.start + lines.len() + 1,
+        });
+        Call {
+            id: format!("{}", hunk.start),
+            tool: "Read".to_owned(),
+            input: json!({ "file_path": self.path }),
+            response: Some(json!({ "type": "text", "file": file })),
+            error: None,
+        }
+    }
+}
+
+/// What no file digests to: the text before an edit that could not be had.
+const NOTHING: &str = "unknown";
+
+/// As agents are shown it: no byte order mark, lines ended by line feeds.
+fn plain(text: &str) -> String {
+    text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n")
+}
+
+/// The digests of a text with every line end and mark that the disk may have spelled it with.
+fn spellings(text: &str) -> Vec<String> {
+    let crlf = text.replace('\n', "\r\n");
+    let marked = |text: &str| format!("\u{feff}{text}");
+    let all = [text.to_owned(), crlf.clone(), marked(text), marked(&crlf)];
+    all.iter().map(|text| blake3(text.as_bytes()).to_string()).collect()
+}

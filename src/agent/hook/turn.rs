@@ -1,0 +1,268 @@
+//! One event from the agent to the daemon and back.
+//!
+//! Two steps, so that whoever minds the deadline can keep what was seen when the daemon takes too long: first
+//! [`Turn::look`], which needs no daemon, then [`Turn::ask`].
+
+use super::event::{Begin, Call, Event, Payload};
+use super::facts::{self, Rows};
+use super::known::{is_empty, record};
+use super::sight::{Scene, Sighting, sight, target};
+use super::spool::Spool;
+use crate::agent::context::{belief, invariants, source};
+use crate::client::{Client, ClientError};
+use crate::config::Gate;
+use crate::protocol::context::{Belief, Context, Source};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What a hook needs to know beside the event.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// For an edit of a file that is itself stale.
+    pub target: Gate,
+    /// For an edit of another file while a critical result is stale.
+    pub others: Gate,
+    /// The process that holds the session.
+    pub holder: Option<u32>,
+    /// The fork that the agent works in.
+    pub fork: Option<String>,
+    /// Of the user.
+    pub home: Option<PathBuf>,
+    /// RFC 3339, of now.
+    pub at: String,
+}
+
+/// What the agent is told.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// Facts; empty where there are none.
+    pub text: String,
+    /// What becomes of the call.
+    pub verdict: Option<Verdict>,
+}
+
+/// What becomes of a call, where it does not just go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is refused.
+    Deny,
+    /// The user decides.
+    Ask,
+}
+
+/// One event on its way.
+#[derive(Debug)]
+pub struct Turn<'a> {
+    payload: &'a Payload,
+    options: &'a Options,
+    root: PathBuf,
+}
+
+impl<'a> Turn<'a> {
+    /// The turn of an event. `project` is where the agent was started, when it says so: its root stays the session's,
+    /// wherever a `cd` leads.
+    #[must_use]
+    pub fn new(payload: &'a Payload, options: &'a Options, project: Option<&Path>) -> Self {
+        let root = toplevel(project.filter(|path| path.is_absolute()).unwrap_or(&payload.cwd));
+        Self { payload, options, root }
+    }
+
+    /// What the event shows, where it shows anything.
+    #[must_use]
+    pub fn look(&self) -> Option<Sighting> {
+        self.look_from(&self.root)
+    }
+
+    fn look_from(&self, root: &Path) -> Option<Sighting> {
+        let scene =
+            Scene { root, cwd: &self.payload.cwd, home: self.options.home.as_deref(), at: &self.options.at };
+        match &self.payload.event {
+            Event::After(calls) => Some(sight(calls, scene)),
+            Event::Loaded(path) => Some(loaded(path, scene)),
+            _ => None,
+        }
+    }
+
+    /// Tells the daemon, and says what the agent is to know.
+    pub fn ask(&self, client: &mut Client, spool: &Spool) -> Result<Reply, ClientError> {
+        self.tell_waiting(client, spool)?;
+        match &self.payload.event {
+            Event::Begun(begin) => self.begun(client, *begin),
+            Event::Prompted => self.prompted(client),
+            Event::Before(call) => self.before(client, call),
+            Event::After(_) | Event::Loaded(_) => self.after(client),
+            Event::Rested => self.rested(client),
+            Event::Other => Ok(Reply::default()),
+        }
+    }
+
+    fn tell_waiting(&self, client: &mut Client, spool: &Spool) -> Result<(), ClientError> {
+        // What cannot be listed waits on; this event is told all the same.
+        let waiting = spool.waiting().unwrap_or_default();
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        for waiting in waiting {
+            if let Some(sighting) = &waiting.sighting {
+                let held = self.held_or_begun(client)?;
+                self.record(client, sighting.clone(), &held)?;
+            }
+            let _ = waiting.done();
+        }
+        spool.tidy();
+        Ok(())
+    }
+
+    fn begun(&self, client: &mut Client, begin: Begin) -> Result<Reply, ClientError> {
+        let held = self.held(client)?;
+        match begin {
+            Begin::Cleared => self.register(client, Vec::new(), true)?,
+            Begin::New if held.is_none() => self.register(client, Vec::new(), false)?,
+            _ if held.is_none() => {
+                self.register(client, vec![earlier()], false)?;
+                let told = "staled has no record of what this session read before now.";
+                return Ok(Reply { text: told.to_owned(), verdict: None });
+            }
+            _ => {}
+        }
+        self.decided(client)
+    }
+
+    fn prompted(&self, client: &mut Client) -> Result<Reply, ClientError> {
+        if self.held(client)?.is_none() {
+            self.register(client, vec![earlier()], false)?;
+        }
+        self.decided(client)
+    }
+
+    /// A decision, logged like every other, and what it found stale.
+    fn decided(&self, client: &mut Client) -> Result<Reply, ClientError> {
+        let holder = self.options.holder.map(|pid| json!({ "pid": pid }));
+        let mut ask = json!({ "session": self.payload.session });
+        ask.as_object_mut().expect("it is one").extend(holder.map(|holder| ("holder".to_owned(), holder)));
+        let report = match client.ask("decide", &ask) {
+            Ok(report) => parse(&report)?,
+            // Nothing was read yet, and nothing is relied on.
+            Err(error) if is_word(&error, "no_session_context") => return Ok(Reply::default()),
+            Err(error) => return Err(error),
+        };
+        let head = "What staled knows of this session's earlier reads:";
+        let mut text = facts::told(&Rows::of(&report), &self.payload.session, head);
+        if let Some(pid) = report["held_by"]["pid"].as_u64() {
+            let line = format!("Another process works in this session too (pid {pid}).");
+            text = if text.is_empty() { line } else { format!("{text}\n{line}") };
+        }
+        Ok(Reply { text, verdict: None })
+    }
+
+    fn before(&self, client: &mut Client, call: &Call) -> Result<Reply, ClientError> {
+        let Some(path) = target(call) else { return Ok(Reply::default()) };
+        if let Some(fork) = &self.options.fork {
+            let ask = json!({ "fork": fork, "path": self.payload.cwd.join(path), "mode": "write" });
+            let answer = parse(&client.ask("fork.access", &ask)?)?;
+            if answer["access"] != "allow" {
+                let reason = answer["reason"].as_str().unwrap_or("it is outside of the fork").to_owned();
+                return Ok(Reply { text: reason, verdict: Some(Verdict::Deny) });
+            }
+        }
+        let status = match client.ask("status", &json!({ "session": self.payload.session })) {
+            Ok(status) => parse(&status)?,
+            Err(error) if is_word(&error, "no_session_context") => return Ok(Reply::default()),
+            Err(error) => return Err(error),
+        };
+        Ok(super::gate::judge(&status, call, &self.payload.cwd.join(path), self.options))
+    }
+
+    fn after(&self, client: &mut Client) -> Result<Reply, ClientError> {
+        let held = self.held_or_begun(client)?;
+        let root = held.root.as_ref().map_or(&self.root, |root| &root.0);
+        let Some(sighting) = self.look_from(root) else { return Ok(Reply::default()) };
+        self.record(client, sighting, &held)?;
+        Ok(Reply::default())
+    }
+
+    fn rested(&self, client: &mut Client) -> Result<Reply, ClientError> {
+        let holder = json!({ "pid": self.options.holder });
+        let ask = json!({ "session": self.payload.session, "holder": holder });
+        if self.options.holder.is_some() {
+            client.ask("context.release", &ask)?;
+        }
+        Ok(Reply::default())
+    }
+
+    fn record(&self, client: &mut Client, sighting: Sighting, held: &Context) -> Result<(), ClientError> {
+        let record = record(&self.payload.session, sighting, held);
+        if !is_empty(&record) {
+            client.ask("context.record", &record)?;
+        }
+        Ok(())
+    }
+
+    /// What the session holds, as far as the daemon knows it.
+    fn held(&self, client: &mut Client) -> Result<Option<Context>, ClientError> {
+        match client.ask("context.get", &json!({ "session": self.payload.session })) {
+            Ok(held) => Ok(Some(
+                serde_json::from_str(&held).map_err(|error| ClientError::Nonsense(error.to_string()))?,
+            )),
+            Err(error) if is_word(&error, "not_found") || is_word(&error, "no_session_context") => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The same; a session that nobody has told of yet begins here, in the middle of it.
+    fn held_or_begun(&self, client: &mut Client) -> Result<Context, ClientError> {
+        if let Some(held) = self.held(client)? {
+            return Ok(held);
+        }
+        self.register(client, vec![earlier()], false)?;
+        Ok(self.held(client)?.unwrap_or_default())
+    }
+
+    fn register(&self, client: &mut Client, results: Vec<Belief>, replace: bool) -> Result<(), ClientError> {
+        let context = Context {
+            session: Some(self.payload.session.clone()),
+            agent: Some(self.payload.agent.name().to_owned()),
+            root: Some(self.root.as_path().into()),
+            captured_at: Some(self.options.at.clone()),
+            results,
+            invariants: invariants(&self.root),
+            replace,
+            ..Context::default()
+        };
+        client.ask("context.register", &context).map(drop)
+    }
+}
+
+/// What a session read before anybody told of it. Nothing is known of it, so it is never fresh; and nothing can be done
+/// about it, so it is not critical.
+fn earlier() -> Belief {
+    let what = Some("what this session read before staled was told of it".to_owned());
+    belief("before".to_owned(), Source { kind: "volatile".to_owned(), what, ..Source::default() })
+}
+
+/// A file of instructions: the agent was shown it as it is.
+fn loaded(path: &Path, scene: Scene<'_>) -> Sighting {
+    let place = path.strip_prefix(scene.root).unwrap_or(path);
+    let told = Belief {
+        tool: Some("InstructionsLoaded".to_owned()),
+        critical: Some(false),
+        captured_at: Some(scene.at.to_owned()),
+        ..belief(place.to_string_lossy().into_owned(), source(place, "file"))
+    };
+    Sighting { root: scene.root.into(), told: vec![told], wrote: Vec::new(), whole: BTreeMap::new() }
+}
+
+/// The work tree that a folder is in, or the folder itself.
+fn toplevel(cwd: &Path) -> PathBuf {
+    let found = cwd.ancestors().find(|folder| folder.join(".git").exists());
+    found.unwrap_or(cwd).to_owned()
+}
+
+fn parse(text: &str) -> Result<Value, ClientError> {
+    serde_json::from_str(text).map_err(|error| ClientError::Nonsense(error.to_string()))
+}
+
+fn is_word(error: &ClientError, word: &str) -> bool {
+    matches!(error, ClientError::Refused(refusal) if refusal.word() == Some(word))
+}
