@@ -14,7 +14,7 @@
 //! | [`session`], [`index`], [`memory`], [`decision`], [`protocol`] | believe, know, remember, conclude, say: pure, no I/O, no clock, no async |
 //! | [`world`], [`store`], [`fork`] | eyes, disk and hands: the only code that touches the outside |
 //! | [`config`], [`daemon`] | the process: composition, order, shutdown |
-//! | [`client`], [`agent`], [`cli`] | doors: they speak the protocol; only `cli serve` enters the daemon |
+//! | [`client`], [`agent`], [`mcp`], [`cli`] | doors: they speak the protocol; only `cli serve` enters the daemon |
 //!
 //! # What always holds
 //!
@@ -67,4 +67,5 @@ pub mod config;
 pub mod daemon;
 pub mod client;
 pub mod agent;
+pub mod mcp;
 pub mod cli;

@@ -15,6 +15,7 @@ mod harness;
 mod hook;
 mod layout;
 mod lies;
+mod mcp;
 mod memory;
 mod memory_evidence;
 mod readme;

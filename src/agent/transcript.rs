@@ -21,7 +21,7 @@ pub enum TranscriptError {
         /// Why.
         source: io::Error,
     },
-    /// It could not be read to its end, or is no sound gzip file.
+    /// It could not be read to its end, or is no sound archive.
     #[error("cannot read the transcript {}: {source}", path.display())]
     Read {
         /// The file.
@@ -31,9 +31,34 @@ pub enum TranscriptError {
     },
 }
 
+/// An agent whose transcripts are read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Agent {
+    /// Claude Code.
+    #[default]
+    ClaudeCode,
+    /// Codex CLI.
+    Codex,
+}
+
+impl Agent {
+    /// Its name in commands and contexts.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+        }
+    }
+}
+
 /// One session, as its transcript shows it.
 #[derive(Debug, Clone, Default)]
 pub struct Transcript {
+    /// Who wrote it.
+    pub agent: Agent,
+    /// The commit that the session knows HEAD to be at; `None` where it did not say, or moved it since.
+    pub head: Option<String>,
     /// The session that most lines name; copies of a forked session may carry lines of another.
     pub session_id: Option<String>,
     /// The first working directory, as spelled there.
@@ -77,6 +102,17 @@ pub struct Counts {
     pub tool_results: BTreeMap<String, u64>,
     /// Results whose call is not in the file.
     pub unmatched_results: u64,
+}
+
+/// What whoever asked for a transcript should know of it, whichever agent wrote it.
+pub(super) fn warnings(counts: &Counts, conversation: bool) -> Vec<String> {
+    let Counts { unparsable, unmatched_results, .. } = counts;
+    let cases = [
+        (!conversation, "there is no conversation in this transcript; nothing was imported".to_owned()),
+        (*unparsable > 0, format!("{unparsable} lines cannot be parsed; what they read is not known")),
+        (*unmatched_results > 0, format!("{unmatched_results} results have no call in this file; skipped")),
+    ];
+    cases.into_iter().filter_map(|(applies, sentence)| applies.then_some(sentence)).collect()
 }
 
 /// What the session knows of one path.
@@ -160,7 +196,7 @@ pub struct Range {
     pub lines: u64,
     /// BLAKE3 of the lines joined by line feeds, without one after the last.
     pub digest: Digest,
-    /// How many lines the file had.
+    /// How many lines the file had, or at least had where that was not told.
     pub total: u64,
     /// The lines as the agent was shown them.
     pub content: Content,
@@ -170,7 +206,12 @@ impl Range {
     /// Whether every line of `other` is also in `self`.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
-        self.start <= other.start && other.end() <= self.end()
+        self.holds(other.start, other.lines)
+    }
+
+    /// Whether so many lines from `start` on are all in it.
+    pub(super) fn holds(&self, start: u64, lines: u64) -> bool {
+        self.start <= start && start.saturating_add(lines) <= self.end()
     }
 
     /// The first line after it; numbers in a transcript are anybody's, so this cannot overflow.

@@ -13,14 +13,15 @@ mod doctor;
 mod drop;
 mod export;
 mod fork;
-mod html;
 mod hook;
+mod html;
 mod import;
 mod input;
 mod install;
 mod journal;
 mod list;
 mod log;
+mod mcp;
 mod mem;
 mod metrics;
 mod out;
@@ -87,6 +88,7 @@ enum Command {
     ImportState(export::ImportArgs),
     Log(log::Args),
     Mem(mem::Args),
+    Mcp(mcp::Args),
     Metrics(metrics::Args),
     Fork(fork::Args),
     Hook(hook::Args),
@@ -115,6 +117,7 @@ impl Command {
             Self::ImportState(args) => export::import(&args, shell),
             Self::Log(args) => log::run(args, shell),
             Self::Mem(args) => mem::run(args, shell),
+            Self::Mcp(args) => mcp::run(&args, shell),
             Self::Metrics(args) => metrics::run(&args, shell),
             Self::Fork(args) => fork::run(args, shell),
             Self::Hook(args) => hook::run(&args, shell),

@@ -3,16 +3,13 @@
 use super::paint::{Paint, Tone};
 use super::shell::{Done, Shell, Stop};
 use super::words::{harmless, text, to_the_second, transition_tone};
+use crate::client::log::{PAGE_LEN, last_seq, page};
 use crate::client::{Client, ClientError};
-use crate::protocol::request::LogRead;
-use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_millis(250);
-/// Lines asked for at once.
-pub(super) const PAGE_LEN: u32 = 1_000;
 
 /// Show the last decisions, and the events between them
 #[derive(Debug, clap::Args)]
@@ -145,28 +142,4 @@ pub(super) fn said_by(line: &Value) -> String {
         })
         .collect();
     fields.join(" ")
-}
-
-#[derive(Deserialize)]
-struct Page {
-    lines: Vec<Box<RawValue>>,
-}
-
-/// Up to `limit` lines of the log behind a seq.
-pub(super) fn page(client: &mut Client, after: u64, limit: u32) -> Result<Vec<Box<RawValue>>, ClientError> {
-    ask(client, &LogRead { after: Some(after), limit: Some(limit), tail: false })
-}
-
-/// The seq of the last line; 0 when there is none.
-pub(super) fn last_seq(client: &mut Client) -> Result<u64, ClientError> {
-    let lines = ask(client, &LogRead { after: None, limit: Some(1), tail: true })?;
-    let seq = lines.last().and_then(|line| serde_json::from_str::<Value>(line.get()).ok()?["seq"].as_u64());
-    Ok(seq.unwrap_or(0))
-}
-
-fn ask(client: &mut Client, ask: &LogRead) -> Result<Vec<Box<RawValue>>, ClientError> {
-    let answer = client.ask("log.read", ask)?;
-    let page: Page =
-        serde_json::from_str(&answer).map_err(|error| ClientError::Nonsense(error.to_string()))?;
-    Ok(page.lines)
 }

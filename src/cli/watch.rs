@@ -66,6 +66,7 @@ impl From<Ended> for Stop {
     }
 }
 
+/// Whether a daemon that went away may come back.
 pub(super) fn is_away(error: &ClientError) -> bool {
     match error {
         ClientError::NoDaemon { .. } | ClientError::Broken { .. } => true,

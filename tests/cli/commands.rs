@@ -104,7 +104,7 @@ fn list_takes_a_root_as_it_is_called_here() {
 fn what_is_no_transcript_registers_nothing() {
     let scene = Scene::new();
     for (text, said) in [
-        ("{\"timestamp\":\"t\",\"type\":\"session_meta\",\"payload\":{}}\n", "Codex"),
+        ("{\"timestamp\":\"t\",\"type\":\"session_meta\",\"payload\":{}}\n", "a rollout of Codex"),
         ("# a page\n", "no conversation"),
     ] {
         let file = scene.place.home.with_file_name("session.jsonl");

@@ -4,7 +4,7 @@ use super::{staled, unread};
 use crate::harness::Place;
 use std::path::Path;
 
-const COMMANDS: [&[&str]; 42] = [
+const COMMANDS: [&[&str]; 43] = [
     &["serve"],
     &["register"],
     &["record"],
@@ -19,6 +19,7 @@ const COMMANDS: [&[&str]; 42] = [
     &["log"],
     &["log", "verify"],
     &["log", "replay"],
+    &["mcp"],
     &["mem"],
     &["mem", "start"],
     &["mem", "save"],

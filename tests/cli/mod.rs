@@ -13,6 +13,7 @@ mod fork;
 mod help;
 mod hostile;
 mod impasse;
+mod import;
 mod journald;
 mod mem;
 mod metrics;

@@ -144,6 +144,11 @@ impl Peer {
         Self { child, socket }
     }
 
+    /// Where it listens.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
     /// Resident memory, in bytes.
     pub fn resident(&self) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();

@@ -6,9 +6,9 @@
 use crate::harness::Place;
 use staled::agent::context::{Imported, context, known_files};
 use staled::agent::rebase::{Places, Rebased, rebase};
-use staled::agent::transcript::{Knowledge, Range, Transcript};
+use staled::agent::transcript::{Entry, Knowledge, Range, Transcript};
 use staled::protocol::context::Source;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Both machines, the other one known by its transcript.
@@ -31,6 +31,16 @@ pub(super) fn parts(transcript: &Transcript, places: &Places<'_>) -> BTreeMap<Pa
         }
     }
     parts
+}
+
+/// Files that are not there, by what the transcript shows.
+pub(super) fn gone(transcript: &Transcript, places: &Places<'_>) -> BTreeSet<PathBuf> {
+    let gone = transcript.entries.iter().filter(|entry| entry.knowledge == Knowledge::Absent);
+    let inside = |entry: &Entry| match rebase(&entry.path, places) {
+        Rebased::Inside(path) => Some(path),
+        Rebased::Outside(_) => None,
+    };
+    gone.filter_map(inside).collect()
 }
 
 /// Every file of which the transcript shows something.

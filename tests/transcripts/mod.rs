@@ -1,5 +1,6 @@
 //! Real agent sessions: read as an independent replay reads them, and judged as the commits that followed judge them.
 
+mod codex;
 mod hooked;
 mod live;
 mod made;

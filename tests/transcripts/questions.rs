@@ -33,6 +33,11 @@ const ROWS: &[Row] = &[
     ("cc-2.1.7-20files", [1, 8, 3, 1, 21]),
     ("cc-2.1.7-small", [0, 2, 0, 0, 4]),
     ("cc-obra-medium-noconv", [0, 0, 0, 0, 0]),
+    ("codex-0.118", [0, 0, 1, 3, 12]),
+    ("codex-0.126-vscode", [3, 0, 1, 5, 12]),
+    ("codex-0.140-tiny", [0, 0, 3, 1, 10]),
+    ("codex-0.141-52reads", [15, 0, 11, 98, 43]),
+    ("codex-0.142.2-compacted", [17, 0, 12, 46, 61]),
 ];
 
 #[test]
@@ -45,7 +50,7 @@ fn every_session_has_its_ranges_trees_and_commands() {
     let mut found: Vec<(String, [usize; 5])> = Vec::new();
     for path in std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if let Some(name) = name.strip_suffix(".jsonl.gz").filter(|name| name.starts_with("cc-")) {
+        if let Some(name) = name.strip_suffix(".jsonl.gz") {
             found.push((name.to_owned(), count(&path, root.path())));
         }
     }

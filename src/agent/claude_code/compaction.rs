@@ -2,7 +2,7 @@
 //!
 //! A compaction keeps nothing but what it names; a small one ("micro") keeps everything but what it names.
 
-use super::line::{Line, text, texts};
+use crate::agent::line::{Line, text, texts};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 

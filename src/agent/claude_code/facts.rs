@@ -1,11 +1,11 @@
 //! What the lines say about the session itself: who, where, on which branch, by which version.
 
-use super::line::Line;
+use crate::agent::line::Line;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// What was said so far.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Facts {
     sessions: Vec<(String, u64)>,
     pub(super) cwds: Vec<PathBuf>,

@@ -3,10 +3,10 @@
 //! A hook is told of a call what the transcript keeps of it, so the same replay reads both, and what a session is found to
 //! believe is the same whether it was told live or imported later.
 
-use super::line::Line;
 use super::replay::Replay;
 use crate::agent::hook::event::Call;
-use crate::agent::transcript::Transcript;
+use crate::agent::line::Line;
+use crate::agent::transcript::{Counts, Transcript};
 use serde_json::{Value, json};
 
 /// What the calls showed, one after the other. `at` is when, in RFC 3339.
@@ -18,7 +18,7 @@ pub(in crate::agent) fn live(calls: &[Call], cwd: &str, at: &str) -> Transcript 
         line["timestamp"] = json!(at);
         replay.step(&Line::of(line, number));
     }
-    replay.finish(None)
+    replay.finish(Counts::default(), None)
 }
 
 fn pair(id: &str, call: &Call) -> [Value; 2] {

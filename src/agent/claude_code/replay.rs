@@ -4,21 +4,24 @@
 //! a sub-agent's lines count as well: its edits change the same files.
 
 use super::compaction::Boundary;
+use super::edit::{Edit, applied};
 use super::facts::Facts;
-use super::ledger::{Ledger, Moment};
-use super::line::{Answer, Line, flag, text, texts};
+use super::line::Answer;
 use super::searches::{Searches, question};
-use super::shown::{Edit, Shown};
+use crate::agent::ledger::{Ledger, Moment};
+use crate::agent::line::{Line, flag, text, texts};
+use crate::agent::shown::Shown;
 use crate::agent::spelling;
-use crate::agent::transcript::{Counts, Question, Transcript};
+use crate::agent::transcript::{Agent, Counts, Question, Transcript, warnings};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 /// Everything known after some lines.
-#[derive(Default)]
-pub(super) struct Replay {
-    pub(super) counts: Counts,
+#[derive(Clone, Default)]
+pub(in crate::agent) struct Replay {
+    /// Of results only; lines are counted by who reads them.
+    counts: Counts,
     facts: Facts,
     calls: HashMap<String, Asked>,
     /// The line of each uuid; a second line with the same one is a copy.
@@ -28,7 +31,6 @@ pub(super) struct Replay {
     last_edit: Option<u64>,
     mentioned: Vec<PathBuf>,
     conversation: bool,
-    codex: bool,
 }
 
 #[derive(Clone)]
@@ -43,10 +45,8 @@ struct Asked {
 
 impl Replay {
     /// Takes in the next line.
-    pub(super) fn step(&mut self, line: &Line) {
+    pub(in crate::agent) fn step(&mut self, line: &Line) {
         let kind = line.text("type").unwrap_or("(none)");
-        count(&mut self.counts.line_types, kind);
-        self.codex |= matches!(kind, "session_meta" | "response_item") && line.part("payload").is_some();
         self.facts.note(line);
         if self.is_copy(line) {
             return;
@@ -56,8 +56,11 @@ impl Replay {
             "attachment" => self.attachment(line),
             "system" => {
                 if let Some(boundary) = Boundary::parse(line) {
-                    self.ledger.compact(&boundary, &self.lines);
-                    self.searches.compact(&boundary, &self.lines);
+                    let keeps = |line, uuid: Option<&str>, call: Option<&str>| {
+                        boundary.keeps(line, uuid, call, &self.lines)
+                    };
+                    self.ledger.compact(keeps);
+                    self.searches.compact(keeps);
                 }
             }
             _ => {}
@@ -65,44 +68,28 @@ impl Replay {
     }
 
     /// The transcript.
-    pub(super) fn finish(self, incomplete_tail: Option<u64>) -> Transcript {
-        let warnings = self.warnings();
+    pub(in crate::agent) fn finish(self, lines: Counts, incomplete_tail: Option<u64>) -> Transcript {
+        let Counts { tool_results, unmatched_results, .. } = self.counts.clone();
+        let counts = Counts { tool_results, unmatched_results, ..lines };
+        let warnings = warnings(&counts, self.conversation);
         Transcript {
+            agent: Agent::ClaudeCode,
+            head: None,
             session_id: self.facts.session_id(),
             first_cwd: self.facts.cwds.first().cloned(),
             cwds: self.facts.cwds,
             git_branch: self.facts.git_branch,
             versions: self.facts.versions.into_iter().collect(),
-            counts: self.counts,
+            counts,
             entries: self.ledger.finish(),
             unasked: self.searches.unasked,
             asked: self.searches.finish(),
             last_edit: self.last_edit,
             mentioned: self.mentioned,
             incomplete_tail,
-            conversation: self.conversation && !self.codex,
+            conversation: self.conversation,
             warnings,
         }
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let Counts { unparsable, unmatched_results, .. } = self.counts;
-        let cases = [
-            (
-                self.codex,
-                "this looks like a Codex rollout, which is not read; nothing was imported".to_owned(),
-            ),
-            (
-                !self.codex && !self.conversation,
-                "there is no conversation in this transcript; nothing was imported".to_owned(),
-            ),
-            (unparsable > 0, format!("{unparsable} lines cannot be parsed; what they read is not known")),
-            (
-                unmatched_results > 0,
-                format!("{unmatched_results} results have no call in this file; skipped"),
-            ),
-        ];
-        cases.into_iter().filter_map(|(applies, sentence)| applies.then_some(sentence)).collect()
     }
 
     fn is_copy(&mut self, line: &Line) -> bool {
@@ -203,7 +190,7 @@ impl Replay {
     }
 
     fn read(&mut self, moment: Moment<'_>, path: Option<&str>, result: &Value) -> &'static str {
-        let shown = result.get("file").and_then(Shown::parse);
+        let shown = result.get("file").and_then(shown);
         match (text(result, "type"), shown) {
             (Some("text"), Some(shown)) => {
                 self.ledger.show(moment, &shown);
@@ -240,7 +227,9 @@ impl Replay {
             self.ledger.doubt(moment, path).edited = true;
             return "nobase";
         };
-        let known = self.ledger.edit(moment, path, &edits, text(result, original));
+        let original = text(result, original).map(str::to_owned);
+        let met = original.is_some();
+        let known = self.ledger.edit(moment, path, met, |known| applied(&edits, original.or(known)));
         if known { "ok" } else { "nobase" }
     }
 
@@ -277,7 +266,7 @@ impl Replay {
     }
 
     fn attached_file(&mut self, moment: Moment<'_>, name: Option<&str>, attachment: &Value) {
-        let shown = attachment.get("content").and_then(|content| content.get("file")).and_then(Shown::parse);
+        let shown = attachment.get("content").and_then(|content| content.get("file")).and_then(shown);
         match (shown, name) {
             (Some(shown), _) => self.ledger.show(moment, &shown),
             (None, Some(path)) => drop(self.ledger.doubt(moment, path)),
@@ -295,6 +284,18 @@ impl Replay {
             None => drop(self.ledger.doubt(moment, path)),
         }
     }
+}
+
+/// From the `file` of a text result.
+fn shown(file: &Value) -> Option<Shown<'_>> {
+    let number = |field: &str| file.get(field).and_then(Value::as_u64);
+    Some(Shown {
+        path: text(file, "filePath")?,
+        content: text(file, "content")?,
+        start: number("startLine")?,
+        lines: number("numLines")?,
+        total: Some(number("totalLines")?),
+    })
 }
 
 fn moment(line: &Line) -> Moment<'_> {

@@ -3,9 +3,9 @@
 //! Asked again, a question stands where its last answer does. A failure is an answer when the command ran: that a test
 //! fails is a belief; that it was not allowed to run is none.
 
-use super::compaction::Boundary;
-use super::ledger::Moment;
-use super::line::{Answer, flag, text, texts};
+use super::line::Answer;
+use crate::agent::ledger::Moment;
+use crate::agent::line::{flag, text, texts};
 use crate::agent::transcript::{Asked, Content, Question, Unasked};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -27,12 +27,13 @@ const REFUSALS: [&str; 9] = [
 ];
 
 /// What was asked so far, by question and folder.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Searches {
     kept: HashMap<(Question, Option<String>), Kept>,
     pub(super) unasked: Unasked,
 }
 
+#[derive(Clone)]
 struct Kept {
     asked: Asked,
     uuid: Option<String>,
@@ -94,9 +95,9 @@ impl Searches {
     }
 
     /// A compaction: what it does not keep is known through its summary only.
-    pub(super) fn compact(&mut self, boundary: &Boundary, lines: &HashMap<String, u64>) {
+    pub(super) fn compact(&mut self, keeps: impl Fn(u64, Option<&str>, Option<&str>) -> bool) {
         for kept in self.kept.values_mut() {
-            let stays = boundary.keeps(kept.asked.line, kept.uuid.as_deref(), kept.call.as_deref(), lines);
+            let stays = keeps(kept.asked.line, kept.uuid.as_deref(), kept.call.as_deref());
             kept.asked.via_summary |= !stays;
         }
     }

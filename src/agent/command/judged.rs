@@ -1,7 +1,7 @@
 //! The steps of a command, judged one by one: what one of them does, all of it does.
 
 use super::git::{self, Git};
-use super::look::look;
+use super::look::{filter, look, numbers};
 use super::programs::{self, Kind};
 use super::{Class, Input, Part, is_assignment};
 use crate::agent::shell::{Step, Word};
@@ -15,6 +15,8 @@ pub(super) struct Judged {
     volatile: Option<&'static str>,
     inputs: Vec<Input>,
     look: Option<(PathBuf, Part)>,
+    /// The look shows a number before each line.
+    numbered: bool,
     pub(super) steps: usize,
 }
 
@@ -24,7 +26,7 @@ impl Judged {
         match self {
             Self { writes: true, .. } => Class::Writes,
             Self { volatile: Some(what), .. } => Class::Volatile(what),
-            Self { look: Some((path, part)), steps: 1, .. } => Class::Look { path, part },
+            Self { look: Some((path, part)), numbered, steps: 1, .. } => Class::Look { path, part, numbered },
             Self { inputs, .. } if inputs.is_empty() => Class::Nothing,
             Self { inputs, .. } => Class::Reads(inputs),
         }
@@ -108,6 +110,11 @@ impl Judged {
         if let Some((file, part)) = look(name, words) {
             let path = spelling::resolve(folder, &file.text);
             self.look = path.filter(|_| !step.piped).map(|path| (path, part));
+            self.numbered = numbers(name, words);
+        }
+        if step.piped && self.steps == 2 && self.narrowed(name, words) {
+            self.steps = 1;
+            return;
         }
         let given =
             words.iter().any(|word| matches!(word.text.as_str(), "-e" | "-f" | "--regexp" | "--file"));
@@ -118,6 +125,18 @@ impl Judged {
         }
         for file in files {
             self.path(file, folder, Input::Path);
+        }
+    }
+
+    /// Lines of a numbered file that are let through are a look at these.
+    fn narrowed(&mut self, name: &str, words: &[Word]) -> bool {
+        let whole = self.look.as_mut().filter(|(_, part)| self.numbered && *part == Part::Whole);
+        match whole.zip(filter(name, words)) {
+            Some(((_, part), lines)) => {
+                *part = lines;
+                true
+            }
+            None => false,
         }
     }
 

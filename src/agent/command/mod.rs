@@ -13,6 +13,7 @@ mod tests;
 use super::shell::{self, Word};
 use super::spelling;
 use judged::Judged;
+pub(super) use look::unnumbered;
 use std::path::PathBuf;
 
 /// What a command is to a session that ran it.
@@ -28,6 +29,8 @@ pub(super) enum Class {
         path: PathBuf,
         /// How much of it.
         part: Part,
+        /// With a number before each line.
+        numbered: bool,
     },
     /// Its answer rests on these.
     Reads(Vec<Input>),
@@ -92,6 +95,29 @@ pub(super) fn classify(text: &str, cwd: Option<&str>) -> Class {
         judged.step(step, words, folder.as_deref());
     }
     judged.class()
+}
+
+/// Whether HEAD may be elsewhere after a command, as far as its text tells.
+pub(super) fn moves_head(text: &str) -> bool {
+    const MOVING: [&str; 11] = [
+        "commit",
+        "checkout",
+        "switch",
+        "merge",
+        "rebase",
+        "reset",
+        "pull",
+        "cherry-pick",
+        "revert",
+        "am",
+        "bisect",
+    ];
+    let Some(steps) = shell::steps(text) else { return text.contains("git") };
+    let moving = |words: &[Word]| {
+        words.iter().any(|word| word.text == "git")
+            && words.iter().any(|word| MOVING.contains(&word.text.as_str()))
+    };
+    steps.iter().any(|step| moving(&step.words))
 }
 
 /// The words from the program on: without assignments and the shell's own words.

@@ -14,14 +14,15 @@ fn show(text: &str) -> String {
         Class::Writes => "writes".to_owned(),
         Class::Volatile("a command of unknown reach") => "?".to_owned(),
         Class::Volatile(what) => what.to_owned(),
-        Class::Look { path: file, part } => {
+        Class::Look { path: file, part, numbered } => {
+            let how = if numbered { "#" } else { "" };
             let part = match part {
                 Part::Whole => String::new(),
                 Part::Lines(first, last) => format!(" {first}-{last}"),
                 Part::From(first) => format!(" {first}-"),
                 Part::Last(count) => format!(" -{count}"),
             };
-            format!("look {}{part}", path(&file))
+            format!("look{how} {}{part}", path(&file))
         }
         Class::Reads(inputs) => {
             let input = |input: &Input| match input {
@@ -65,6 +66,16 @@ fn a_plain_read_of_one_file_is_a_look_at_it() {
         ("sed -n '5,9p;20p' a.rs", "a.rs"),
         ("sed -n '9,5p' a.rs", "a.rs"),
         ("sed -n '0,5p' a.rs", "a.rs"),
+        ("nl -ba a.rs", "look# a.rs"),
+        ("nl -ba a.rs | sed -n '5,9p'", "look# a.rs 5-9"),
+        ("nl -ba a.rs | sed -n '5,$p'", "look# a.rs 5-"),
+        ("nl -ba a.rs | head -n 7", "look# a.rs 1-7"),
+        ("nl -ba a.rs | sed -n '5,9p' | sed -n '1,2p'", "a.rs"),
+        ("nl -ba a.rs | sed -n '5,9p;12p'", "a.rs"),
+        ("nl -ba a.rs | sed -n '5,9p' b.rs", "a.rs b.rs"),
+        ("nl -ba a.rs; sed -n '5,9p'", "a.rs tree@."),
+        ("nl a.rs", "a.rs"),
+        ("cat a.rs | sed -n '5,9p'", "a.rs"),
         ("cat -n a.rs", "a.rs"),
         ("cat a.rs b.rs", "a.rs b.rs"),
         ("cat a.rs | head -5", "a.rs"),

@@ -3,6 +3,7 @@
 use super::{Import, invariant};
 use crate::protocol::context::{Belief, Source};
 use crate::protocol::path::WirePath;
+use crate::session::digest::CommitId;
 use crate::world::probe::git::{self, Head};
 use std::path::PathBuf;
 
@@ -28,8 +29,8 @@ pub const LOCKFILES: [&str; 17] = [
 ];
 
 impl Import<'_> {
-    /// HEAD, where there is a repository.
-    pub(super) fn head(&mut self) -> Option<Belief> {
+    /// HEAD, where there is a repository. `seen` is the commit that the session was told of.
+    pub(super) fn head(&mut self, seen: Option<&str>) -> Option<Belief> {
         if !self.repository {
             self.notes.no_repository = true;
             return None;
@@ -40,8 +41,9 @@ impl Import<'_> {
             policy: Some("relevant".to_owned()),
             ..Source::default()
         };
-        // Without a digest: the agent did not say, so the daemon's own look stands in and the answer shows that it does.
-        Some(invariant("git_head", source))
+        // Where the agent did not say, the daemon's own look stands in and the answer shows that it does.
+        let digest = seen.filter(|seen| CommitId::parse(seen).is_some()).map(str::to_owned);
+        Some(Belief { digest, ..invariant("git_head", source) })
     }
 
     /// The lockfiles that are there.

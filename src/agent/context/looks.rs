@@ -6,23 +6,25 @@
 
 use super::files::{Known, moment, part, whole};
 use super::{Import, belief, read_small, source};
-use crate::agent::command::Part;
+use crate::agent::command::{Part, unnumbered};
 use crate::agent::line_ends::{count, lines, printed};
 use crate::agent::transcript::Asked;
 use crate::protocol::context::Belief;
 use crate::world::digest;
+use std::borrow::Cow;
 use std::path::Path;
 
 impl Import<'_> {
     /// A command that showed a file, or a part of one.
-    pub(super) fn look(&mut self, asked: &Asked, path: &Path, wanted: Part) {
+    pub(super) fn look(&mut self, asked: &Asked, path: &Path, wanted: Part, numbered: bool) {
         let known = self.known.get(path).copied();
         if known.is_some_and(|known| is_overtaken(known, asked.line)) {
             self.notes.left_out.known_since += 1;
             return;
         }
         let disk = read_small(&self.places.root.join(path));
-        let shown = asked.shown.as_ref().map(|shown| shown.0.as_slice());
+        let shown = asked.shown.as_ref().and_then(|shown| plain(&shown.0, wanted, numbered));
+        let shown = shown.as_deref();
         let seen = match wanted {
             Part::Whole => whole_file(path, disk.as_deref(), shown),
             wanted => some_lines(path, disk.as_deref(), shown, wanted),
@@ -38,6 +40,15 @@ impl Import<'_> {
             ..seen
         });
     }
+}
+
+/// What was shown, without the numbers before its lines.
+fn plain(shown: &[u8], wanted: Part, numbered: bool) -> Option<Cow<'_, [u8]>> {
+    if !numbered {
+        return Some(Cow::Borrowed(shown));
+    }
+    let text = std::str::from_utf8(shown).ok()?;
+    Some(Cow::Owned(unnumbered(text, wanted)?.into_bytes()))
 }
 
 /// Whether the session knows better since: it wrote the file, or saw all of it, after the command.

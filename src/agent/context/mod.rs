@@ -62,11 +62,11 @@ pub fn context(
     goal: Option<String>,
 ) -> Imported {
     let mut import = Import::of(transcript, places);
-    let mut invariants: Vec<Belief> = import.head().into_iter().collect();
+    let mut invariants: Vec<Belief> = import.head(transcript.head.as_deref()).into_iter().collect();
     invariants.extend(import.lockfiles());
     let context = Context {
         session: session.or_else(|| transcript.session_id.clone()),
-        agent: Some("claude-code".to_owned()),
+        agent: Some(transcript.agent.name().to_owned()),
         captured_at: import.results.iter().filter_map(|told| told.captured_at.clone()).max(),
         root: Some(places.root.into()),
         goal: goal.map(|statement| Goal { statement, ..Goal::default() }),
@@ -93,7 +93,7 @@ pub fn results(transcript: &Transcript, places: &Places<'_>) -> Vec<Belief> {
 pub fn invariants(root: &Path) -> Vec<Belief> {
     let places = Places { root, first_cwd: None, cwds: &[], maps: &[], home: None };
     let mut import = Import::of(&Transcript::default(), &places);
-    let head = import.head();
+    let head = import.head(None);
     head.into_iter().chain(import.lockfiles()).collect()
 }
 

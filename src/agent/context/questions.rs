@@ -125,9 +125,9 @@ impl Import<'_> {
                 self.notes.left_out.writes += 1;
                 Ok(false)
             }
-            Class::Look { path, part } => {
+            Class::Look { path, part, numbered } => {
                 let path = self.here(&path)?;
-                self.look(asked, &path, part);
+                self.look(asked, &path, part, numbered);
                 Ok(false)
             }
             Class::Volatile("git refs") if !self.repository => Err(Lost::NoRepository),

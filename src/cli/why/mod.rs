@@ -1,7 +1,6 @@
 //! `why`: the story of one decision, or of one path across sessions and decisions.
 
 mod decision;
-mod history;
 mod page;
 mod path;
 

@@ -1,7 +1,8 @@
 //! The file around the events: lines, packing, the session's own facts, and what is counted.
 
 use super::*;
-use crate::agent::claude_code::{LINE_BYTES_MAX, replay};
+use crate::agent::reading::{LINE_BYTES_MAX, Reading};
+use crate::agent::transcript::Agent;
 use std::io::Write as _;
 
 #[test]
@@ -93,9 +94,14 @@ fn a_line_above_the_limit_is_passed_over() {
     let good = jsonl(&[read_whole("a")]);
     let longest = good.lines().map(str::len).max().unwrap();
     let text = format!("{}\n{good}", "x".repeat(longest + 1));
-    let got = replay(std::io::BufReader::with_capacity(7, text.as_bytes()), longest).unwrap();
+    let replay = |reader: &mut dyn std::io::BufRead, line_bytes_max| {
+        let mut reading = Reading::with_lines_up_to(line_bytes_max);
+        reading.read(reader, |_, _| {}).unwrap();
+        reading.transcript()
+    };
+    let got = replay(&mut std::io::BufReader::with_capacity(7, text.as_bytes()), longest);
     assert_eq!((got.counts.lines, got.counts.unparsable, got.entries.len()), (3, 1, 1));
-    let got = replay(text.as_bytes(), longest - 1).unwrap();
+    let got = replay(&mut text.as_bytes(), longest - 1);
     assert_eq!((got.counts.unparsable, got.entries.len()), (2, 0));
     assert_eq!(LINE_BYTES_MAX, 64 * 1024 * 1024);
 }
@@ -108,17 +114,23 @@ fn gzip_is_known_by_its_first_bytes() {
     let mut gzip = encoder.finish().unwrap();
     assert_eq!(import(&gzip).entries, import(&text).entries);
     gzip.truncate(gzip.len() / 2);
-    assert!(crate::agent::claude_code::read(gzip.as_slice()).is_err(), "half a gzip file is an error");
+    assert!(crate::agent::read(gzip.as_slice(), |_, _| {}).is_err(), "half a gzip file is an error");
 }
 
 #[test]
-fn other_agents_are_named() {
+fn other_agents_are_told_apart() {
     let codex = "{\"timestamp\":\"t\",\"type\":\"session_meta\",\"payload\":{}}\n";
-    for (text, want) in
-        [(codex, "Codex"), ("{\"type\":\"summary\"}\n", "no conversation"), ("", "no conversation")]
-    {
+    let odd = "{\"type\":\"summary\"}\n";
+    let late = format!("{odd}{{}}\n{codex}");
+    for (text, agent) in [
+        (codex, Agent::Codex),
+        (late.as_str(), Agent::Codex),
+        (odd, Agent::ClaudeCode),
+        ("", Agent::ClaudeCode),
+    ] {
         let got = import(text);
-        assert!(got.entries.is_empty() && got.warnings[0].contains(want), "{:?}", got.warnings);
+        assert!(got.entries.is_empty() && got.warnings[0].contains("no conversation"), "{:?}", got.warnings);
+        assert_eq!((got.agent, got.conversation), (agent, false), "{text}");
     }
 }
 

@@ -5,8 +5,9 @@
 
 use crate::cli::shell::Stop;
 use crate::cli::why::decision;
-use crate::cli::why::history::{Entry, backward_from, forward_from};
 use crate::client::Client;
+use crate::client::log::{Entry, backward_from, forward_from};
+use crate::client::story::OfDecision;
 use serde_json::Value;
 
 /// Lines that are shown of what was before.
@@ -33,7 +34,8 @@ pub(super) struct Told {
 
 /// Finds a decision by its name, or the beginning of it.
 pub(super) fn find(name: &str, client: &mut Client) -> Result<Told, Stop> {
-    let mut told = Told { decision: decision::line(name, client)?, ..Told::default() };
+    let story = OfDecision::find(name, client)?.ok_or_else(|| decision::unknown(name))?;
+    let mut told = Told { decision: story.decision.line, ..Told::default() };
     let seq = told.decision["seq"].as_u64().unwrap_or(0);
     let mut before = Around::of(&told.decision, BEFORE_MAX);
     backward_from(client, seq.saturating_sub(1), |entry| before.take(entry))?;

@@ -3,12 +3,16 @@
 //! An answer enters a model's context, so it is believed only from a daemon of our own user (or of root, when systemd
 //! holds the socket), behind a folder that nobody else can write to.
 
+pub mod log;
+pub mod story;
+
 use crate::protocol::answer::Answer;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::request::{self, Subscribe};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
@@ -122,14 +126,18 @@ impl Client {
             (Err(source), _) | (Ok(()), Err(source)) => return Err(broken(source)),
             (Ok(()), Ok(_)) => return Err(broken(io::ErrorKind::UnexpectedEof.into())),
         }
-        let parsed: Answer =
-            serde_json::from_str(&answer).map_err(|error| ClientError::Nonsense(error.to_string()))?;
+        let parsed: Answer = parse(&answer)?;
         match (parsed.id, parsed.result, parsed.error) {
             (_, _, Some(refusal)) => Err(refusal.into()),
             (Some(answered), Some(result), None) if answered == id => Ok(result.get().to_owned()),
             _ => Err(ClientError::Nonsense("it carries no result for this request".to_owned())),
         }
     }
+}
+
+/// What the daemon answered, taken apart.
+pub(crate) fn parse<T: DeserializeOwned>(answer: &str) -> Result<T, ClientError> {
+    serde_json::from_str(answer).map_err(|error| ClientError::Nonsense(error.to_string()))
 }
 
 /// A connection that is told what happens.

@@ -4,11 +4,11 @@
 //! renew it. Where the content after an event cannot be told, the belief becomes unknown: never an older content that
 //! may no longer be what the agent has in mind.
 
-use super::compaction::Boundary;
-use super::shown::{Edit, Shown, snippet_agrees};
-use crate::agent::transcript::{Content, Entry, Knowledge, Range};
+use super::diff::{self, Hunk};
+use super::shown::{Shown, snippet_agrees};
+use super::transcript::{Content, Entry, Knowledge, Range};
 use crate::world::digest::blake3;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::mem;
 
 /// Where in the transcript an event stands.
@@ -23,6 +23,7 @@ pub(super) struct Moment<'a> {
     pub(super) tool: &'a str,
 }
 
+#[derive(Clone)]
 enum Belief {
     Whole(String),
     Parts,
@@ -30,6 +31,7 @@ enum Belief {
     Unknown,
 }
 
+#[derive(Clone)]
 struct Page {
     entry: Entry,
     belief: Belief,
@@ -38,10 +40,15 @@ struct Page {
 }
 
 /// The beliefs by path, in the order of first appearance.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Ledger {
     pages: Vec<Page>,
     places: HashMap<String, usize>,
+    turn: u64,
+    /// Pages that changed in the turn, which are kept as they were before it.
+    touched: HashSet<usize>,
+    /// By turn: a page as it was before; `None` where there was none.
+    before: Vec<(u64, usize, Option<Page>)>,
 }
 
 impl Ledger {
@@ -72,31 +79,63 @@ impl Ledger {
         page.renew(content.into());
     }
 
-    /// The agent edited the file; `original` is its content before, where the result tells. Returns whether the
-    /// content after is known.
+    /// The agent edited the file: `after` tells its content from the one before, where that is known. `met` where the
+    /// answer told the text that the edit met. Returns whether the content after is known.
     pub(super) fn edit(
         &mut self,
         moment: Moment<'_>,
         path: &str,
-        edits: &[Edit<'_>],
-        original: Option<&str>,
+        met: bool,
+        after: impl FnOnce(Option<String>) -> Option<String>,
     ) -> bool {
         let page = self.page(moment, path);
         page.entry.edited = true;
         let overtaken = page.entry.contradicted;
-        let known = match (original, mem::replace(&mut page.belief, Belief::Unknown)) {
-            (Some(original), _) => Some(original.to_owned()),
-            (None, Belief::Whole(whole)) => Some(whole),
-            (None, _) => edits.first().is_some_and(Edit::creates).then(String::new),
+        let known = match mem::replace(&mut page.belief, Belief::Unknown) {
+            Belief::Whole(whole) => Some(whole),
+            _ => None,
         };
-        let after = known.and_then(|base| edits.iter().try_fold(base, |text, edit| edit.apply(&text)));
+        let after = after(known);
         page.entry.ranges.clear();
         let told = after.is_some();
         if let Some(text) = after {
             page.renew(text);
-            page.entry.contradicted = overtaken && original.is_none();
+            page.entry.contradicted = overtaken && !met;
         }
         told
+    }
+
+    /// The agent changed these lines of the file. What is known of it in part only is known after, too, where the
+    /// change leaves no doubt; and so are the lines that it made. Returns whether anything is known.
+    pub(super) fn patch(&mut self, moment: Moment<'_>, path: &str, hunks: &[Hunk]) -> bool {
+        let page = self.page(moment, path);
+        page.entry.edited = true;
+        match mem::replace(&mut page.belief, Belief::Unknown) {
+            Belief::Whole(whole) => match diff::apply(hunks, &whole) {
+                Some(after) => page.renew(after),
+                None => page.patch_parts(hunks),
+            },
+            _ => page.patch_parts(hunks),
+        }
+        !matches!(page.belief, Belief::Unknown)
+    }
+
+    /// The agent moved the file, with what is known of it.
+    pub(super) fn rename(&mut self, moment: Moment<'_>, from: &str, to: &str) {
+        let left = self.page(moment, from);
+        left.entry.edited = true;
+        let belief = mem::replace(&mut left.belief, Belief::Absent);
+        let ranges = mem::take(&mut left.entry.ranges);
+        let page = self.page(moment, to);
+        page.renew_as(belief, ranges);
+        page.entry.edited = true;
+    }
+
+    /// The agent took the file away.
+    pub(super) fn delete(&mut self, moment: Moment<'_>, path: &str) {
+        let page = self.page(moment, path);
+        page.entry.edited = true;
+        page.forget(Belief::Absent);
     }
 
     /// There is no such file.
@@ -138,12 +177,39 @@ impl Ledger {
         }
     }
 
-    /// A compaction: what it does not keep is known through its summary only.
-    pub(super) fn compact(&mut self, boundary: &Boundary, lines: &HashMap<String, u64>) {
+    /// A compaction: what it does not keep, by line, uuid and call, is known through its summary only.
+    pub(super) fn compact(&mut self, keeps: impl Fn(u64, Option<&str>, Option<&str>) -> bool) {
         for page in &mut self.pages {
-            let kept = boundary.keeps(page.entry.line, page.uuid.as_deref(), page.call.as_deref(), lines);
+            let kept = keeps(page.entry.line, page.uuid.as_deref(), page.call.as_deref());
             page.entry.via_summary |= !kept;
         }
+    }
+
+    /// A turn begins, back to whose start the session may be taken.
+    pub(super) fn begin(&mut self, turn: u64) {
+        self.turn = turn;
+        self.touched.clear();
+    }
+
+    /// Everything since that turn began was taken back: the session does not remember it.
+    pub(super) fn take_back(&mut self, turn: u64) {
+        while let Some((_, place, before)) = self.before.pop_if(|(of, ..)| *of >= turn) {
+            match before {
+                Some(page) => {
+                    let via_summary = page.entry.via_summary || self.pages[place].entry.via_summary;
+                    self.pages[place] = page;
+                    self.pages[place].entry.via_summary = via_summary;
+                }
+                // It was the last to come, for what came later has gone already.
+                None => self.remove_last(),
+            }
+        }
+        self.touched.clear();
+    }
+
+    fn remove_last(&mut self) {
+        self.pages.pop();
+        self.places.retain(|_, place| *place < self.pages.len());
     }
 
     /// The entries.
@@ -152,11 +218,15 @@ impl Ledger {
     }
 
     fn page(&mut self, moment: Moment<'_>, path: &str) -> &mut Page {
-        let place = self.places.get(path).copied().unwrap_or_else(|| {
-            self.places.insert(path.into(), self.pages.len());
+        let known = self.places.get(path).copied();
+        let place = known.unwrap_or(self.pages.len());
+        if self.turn > 0 && self.touched.insert(place) {
+            self.before.push((self.turn, place, known.map(|place| self.pages[place].clone())));
+        }
+        if known.is_none() {
+            self.places.insert(path.into(), place);
             self.pages.push(Page::new(path));
-            self.pages.len() - 1
-        });
+        }
         let page = &mut self.pages[place];
         page.stamp(moment);
         page
@@ -199,20 +269,40 @@ impl Page {
     }
 
     fn forget(&mut self, belief: Belief) {
+        self.renew_as(belief, Vec::new());
+    }
+
+    fn renew_as(&mut self, belief: Belief, ranges: Vec<Range>) {
         self.belief = belief;
-        self.entry.ranges.clear();
+        self.entry.ranges = ranges;
     }
 
     fn add(&mut self, shown: &Shown<'_>) {
         let digest = blake3(shown.content.as_bytes());
         let content = Content(shown.content.into());
-        let range =
-            Range { start: shown.start.max(1), lines: shown.lines, digest, total: shown.total, content };
+        let start = shown.start.max(1);
+        let total = shown.total.unwrap_or(start.saturating_add(shown.lines) - 1);
+        let range = Range { start, lines: shown.lines, digest, total, content };
         // Lines seen again replace what was seen of them before, whether or not they are the same.
         self.entry.ranges.retain(|earlier| !range.covers(earlier));
         self.entry.ranges.push(range);
         if !matches!(self.belief, Belief::Whole(_)) {
             self.belief = Belief::Parts;
+        }
+    }
+
+    /// What the parts are after a change; each that the change goes across without being in it is known no more.
+    fn patch_parts(&mut self, hunks: &[Hunk]) {
+        let parts = mem::take(&mut self.entry.ranges);
+        self.belief = Belief::Parts;
+        let moved = |part: &Range| diff::moved(hunks, part.start, std::str::from_utf8(&part.content.0).ok()?);
+        let moved: Vec<(u64, String)> = parts.iter().filter_map(moved).collect();
+        for (start, content) in moved.iter().cloned().chain(hunks.iter().filter_map(Hunk::made)) {
+            let lines = content.split('\n').count() as u64;
+            let shown = Shown { path: "", content: &content, start, lines, total: None };
+            if !self.entry.ranges.iter().any(|known| known.holds(start, lines)) {
+                self.add(&shown);
+            }
         }
     }
 

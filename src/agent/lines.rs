@@ -14,6 +14,8 @@ pub(super) struct Found {
     pub(super) number: u64,
     /// Where it starts in the stream.
     pub(super) offset: u64,
+    /// Where the next one starts.
+    pub(super) end: u64,
     /// Whether a line feed ended it; without one it may still be growing.
     pub(super) ended: bool,
 }
@@ -27,8 +29,9 @@ pub(super) struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    pub(super) fn new(reader: R, bytes_max: usize) -> Self {
-        Self { reader, bytes_max, number: 0, offset: 0 }
+    /// `reader` goes on after so many lines, at this offset of the stream.
+    pub(super) fn new(reader: R, bytes_max: usize, number: u64, offset: u64) -> Self {
+        Self { reader, bytes_max, number, offset }
     }
 
     /// The next line, or `None` at the end.
@@ -63,7 +66,7 @@ impl<R: BufRead> Lines<R> {
         }
         self.number += 1;
         let bytes = fits.then(|| trimmed(line, start == 0));
-        Ok(Some(Found { bytes, number: self.number, offset: start, ended }))
+        Ok(Some(Found { bytes, number: self.number, offset: start, end: self.offset, ended }))
     }
 }
 
