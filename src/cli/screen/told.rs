@@ -5,9 +5,9 @@
 
 use super::facts::{Away, Health, Line, Rows, Session};
 use super::news::News;
-use crate::client::log::{PAGE_LEN, last_seq, page};
 use crate::cli::watch::is_away;
 use crate::cli::words::list;
+use crate::client::log::{PAGE_LEN, last_seq, page};
 use crate::client::{Client, ClientError};
 use crate::protocol::request::{List, Status, Subscribe};
 use serde_json::{Value, json};
