@@ -51,6 +51,26 @@ fn its_two_commands_are_the_ones_that_run() {
     assert!(ci.contains("step cargo test --locked"), "CI calls the README's test command");
 }
 
+#[test]
+fn its_client_for_any_program_is_ten_lines_that_work() {
+    let program = README.split("```python\n").nth(1).unwrap().split("```").next().unwrap();
+    assert!(program.lines().count() <= 11, "ten lines, and one that imports");
+    let place = crate::harness::Place::new();
+    place.write("README.md", "what was read\n");
+    let daemon = crate::harness::Daemon::start(&place.home);
+    let run = |program: &str| {
+        let mut python = Command::new("python3");
+        python.args(["-c", program]).env("STALED_SOCKET", &daemon.folders.socket).current_dir(&place.root);
+        python.output()
+    };
+    let Ok(ran) = run(program) else { return skipped("python3 is missing") };
+    assert_eq!(String::from_utf8(ran.stdout).unwrap(), "resume\n", "{}", String::from_utf8_lossy(&ran.stderr));
+    place.write("README.md", "something else\n");
+    let later = program.lines().filter(|line| !line.starts_with("ask(") && !line.starts_with("seen"));
+    let ran = run(&later.collect::<Vec<_>>().join("\n")).unwrap();
+    assert_eq!(String::from_utf8(ran.stdout).unwrap(), "fresh\n", "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
 struct Home {
     runtime: PathBuf,
     state: PathBuf,

@@ -29,7 +29,8 @@ const EVENT_BYTES_MAX: u64 = 64 << 20;
 #[command(after_help = "\
 The event comes on stdin and the answer goes to stdout, both in the agent's own JSON. The exit code is always 0: without a
 daemon, or after hook.deadline_ms, the agent goes on, what was seen is kept for the next hook, and the journal has a line.
-STALED_FORK names the fork that the agent works in.
+STALED_FORK names the fork that the agent works in, STALED_BRIEF a file with what a new session is to begin with; `staled run`
+sets both.
 
 Example:
   staled install claude-code     # has every event of Claude Code run `staled hook claude-code`
@@ -174,6 +175,7 @@ impl Task {
             others: self.config.others,
             holder: holds.then(holder).flatten(),
             fork: variable("STALED_FORK"),
+            brief: variable("STALED_BRIEF").map(PathBuf::from),
             home: variable("HOME").map(PathBuf::from),
             at: now(),
         }

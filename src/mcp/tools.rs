@@ -108,8 +108,9 @@ pub const TOOLS: &[Tool] = &[
             ),
         ],
         about: "Lists what a session rests on that is no longer as it was seen, with old and new digest, since when, and the \
-                cause. Of each path in paths it says fresh, stale, unknown (cannot be told) or unregistered (the session \
-                rests on no such file by itself). Decides nothing and logs nothing.",
+                cause. Of each path in paths it says how what the session saw there is: fresh, stale, unknown (cannot be \
+                told) or unregistered (the session rests on no such path by itself). Where it saw some lines alone, so does \
+                the answer. Decides nothing and logs nothing.",
     },
     Tool {
         name: "status",

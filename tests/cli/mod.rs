@@ -55,6 +55,11 @@ impl Run {
         self
     }
 
+    /// What it complained about.
+    pub(crate) fn err(&self) -> &str {
+        &self.err
+    }
+
     /// Standard output, one line of JSON.
     fn json(&self) -> Value {
         assert_eq!(self.out.matches('\n').count(), 1, "one line: {self:?}");
@@ -84,8 +89,13 @@ pub(crate) fn staled(place: &Place, socket: &Path, args: &[&str]) -> Run {
 
 /// The same with something on its standard input.
 pub(crate) fn feed(place: &Place, socket: &Path, args: &[&str], input: &str) -> Run {
+    feed_in(place, &[("STALED_SOCKET".to_owned(), socket.to_string_lossy().into_owned())], args, input)
+}
+
+/// The same with these variables in its environment.
+pub(crate) fn feed_in(place: &Place, environment: &[(String, String)], args: &[&str], input: &str) -> Run {
     let mut command = program(place);
-    command.env("STALED_SOCKET", socket).args(args);
+    command.envs(environment.iter().cloned()).args(args);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let mut stdin = child.stdin.take().expect("it was piped");

@@ -5,6 +5,7 @@
 mod claude_code;
 mod gates;
 mod goes_on;
+mod others;
 
 use crate::harness::Place;
 use serde_json::{Value, json};

@@ -231,6 +231,7 @@ impl<'a> Hooks<'a> {
             others: Gate::Warn,
             holder: None,
             fork: None,
+            brief: None,
             home: None,
             at: "2026-11-30T10:00:00Z".to_owned(),
         };

@@ -6,8 +6,8 @@
 
 mod calls;
 mod facts;
-mod output;
-mod patch;
+pub(super) mod output;
+pub(super) mod patch;
 mod ran;
 mod replay;
 mod searches;

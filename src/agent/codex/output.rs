@@ -8,19 +8,19 @@ use serde_json::Value;
 
 /// An answer.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Output {
+pub(in crate::agent) struct Output {
     /// What was printed.
-    pub(super) text: String,
+    pub(in crate::agent) text: String,
     /// How it ended, where that was told.
-    pub(super) exit_code: Option<i64>,
+    pub(in crate::agent) exit_code: Option<i64>,
     /// It goes on, and is asked for by this number.
-    pub(super) running: Option<u64>,
+    pub(in crate::agent) running: Option<u64>,
     /// Something of it is missing.
-    pub(super) cut: bool,
+    pub(in crate::agent) cut: bool,
 }
 
 /// The answer in the `output` of a result; `None` where nothing ran and the words say why.
-pub(super) fn parse(output: &Value) -> Option<Output> {
+pub(in crate::agent) fn parse(output: &Value) -> Option<Output> {
     let told = told(output)?;
     if let Some(json) = serde_json::from_str::<Value>(&told).ok().filter(Value::is_object) {
         let printed = text(&json, "output")?.to_owned();
@@ -53,7 +53,7 @@ fn told(output: &Value) -> Option<String> {
 }
 
 /// Whether the harness left something out, by the words that it puts there.
-pub(super) fn is_cut(printed: &str) -> bool {
+pub(in crate::agent) fn is_cut(printed: &str) -> bool {
     const MARKS: [&str; 5] =
         [" truncated…", "[... omitted ", "[... removed ", "[... Else ", "[... truncated"];
     printed.starts_with("Total output lines: ")

@@ -5,7 +5,7 @@
 
 /// What a patch does to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Change {
+pub(in crate::agent) enum Change {
     /// It has this content from now on.
     Write {
         /// The file.
@@ -31,7 +31,7 @@ pub(super) enum Change {
 
 /// Lines that take the place of others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Chunk {
+pub(in crate::agent) struct Chunk {
     /// A line that stands before them.
     after: Option<String>,
     old: Vec<String>,
@@ -40,8 +40,28 @@ pub(super) struct Chunk {
     last: bool,
 }
 
+impl Chunk {
+    /// The lines that it leaves.
+    pub(in crate::agent) fn left(&self) -> String {
+        self.new.join("\n")
+    }
+
+    /// The lines that it replaces.
+    pub(in crate::agent) fn replaced(&self) -> String {
+        self.old.join("\n")
+    }
+}
+
+/// The text before the changes, which lead from it to this one.
+pub(in crate::agent) fn revert(chunks: &[Chunk], after: &str) -> Option<String> {
+    let back = |chunk: &Chunk| Chunk { old: chunk.new.clone(), new: chunk.old.clone(), ..chunk.clone() };
+    let reverted: Vec<Chunk> = chunks.iter().map(back).collect();
+    let before = apply(&reverted, after)?;
+    (apply(chunks, &before).as_deref() == Some(after)).then_some(before)
+}
+
 /// What a patch says; `None` when it is none.
-pub(super) fn parse(patch: &str) -> Option<Vec<Change>> {
+pub(in crate::agent) fn parse(patch: &str) -> Option<Vec<Change>> {
     let mut changes: Vec<Change> = Vec::new();
     let mut lines = patch.lines();
     lines.find(|line| line.trim() == "*** Begin Patch")?;
@@ -117,7 +137,7 @@ fn chunk_line(line: &str, chunks: &mut Vec<Chunk>) -> Option<()> {
 }
 
 /// The text after the changes, which Codex lets end in a line feed.
-pub(super) fn apply(chunks: &[Chunk], text: &str) -> Option<String> {
+pub(in crate::agent) fn apply(chunks: &[Chunk], text: &str) -> Option<String> {
     let lines: Vec<&str> = text.split_terminator('\n').collect();
     let (mut after, mut done): (Vec<&str>, usize) = (Vec::new(), 0);
     for chunk in chunks {

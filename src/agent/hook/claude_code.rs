@@ -18,7 +18,7 @@ fn event(payload: &Value) -> Event {
     match text(payload, "hook_event_name").unwrap_or_default() {
         "SessionStart" => Event::Begun(begin(text(payload, "source"))),
         "UserPromptSubmit" => Event::Prompted,
-        "PreToolUse" => Event::Before(call(payload)),
+        "PreToolUse" => Event::Before(vec![call(payload)]),
         "PostToolUse" => Event::After(vec![call(payload)]),
         "PostToolUseFailure" => {
             let error = text(payload, "error").unwrap_or("Error").to_owned();

@@ -67,8 +67,8 @@ pub enum Event {
     Begun(Begin),
     /// The user said something.
     Prompted,
-    /// A tool is about to be used.
-    Before(Call),
+    /// Files are about to be edited, each told as an edit.
+    Before(Vec<Call>),
     /// Tools were used.
     After(Vec<Call>),
     /// A file of instructions was loaded.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// The longest text, in characters; the least that any harness takes is 10,000.
-const CHARS_MAX: usize = 8_000;
+pub const CHARS_MAX: usize = 8_000;
 /// The longest name, in characters.
 const NAME_CHARS_MAX: usize = 200;
 

@@ -130,13 +130,16 @@ impl<'a> Edited<'a> {
         if let Some(before) = self.response.get(self.original).and_then(Value::as_str) {
             return (vec![call.clone()], spellings(before));
         }
-        let Some(hunks) = Hunk::all(self.response) else {
-            return (vec![call.clone()], vec![NOTHING.to_owned()]);
-        };
+        let hunks = Hunk::all(self.response).unwrap_or_default();
         let disk = read_small(Path::new(self.path)).and_then(|disk| String::from_utf8(disk).ok());
         let befores = disk.map(|disk| befores(&plain(&disk), &hunks, self.response)).unwrap_or_default();
         let Some(before) = befores.first() else {
-            return (hunks.iter().map(|hunk| self.look(hunk)).collect(), vec![NOTHING.to_owned()]);
+            let new = text(self.response, "newString").map(|new| look(self.path, new, 1));
+            let looks = hunks
+                .iter()
+                .map(|hunk| look(self.path, &hunk.after().collect::<Vec<_>>().join("\n"), hunk.start));
+            let looks = looks.chain(new.filter(|_| hunks.is_empty())).collect();
+            return (looks, vec![NOTHING.to_owned()]);
         };
         let mut completed = call.clone();
         if let Some(response) = &mut completed.response {
@@ -144,22 +147,23 @@ impl<'a> Edited<'a> {
         }
         (vec![completed], befores.iter().flat_map(|before| spellings(before)).collect())
     }
+}
 
-    /// The lines that the edit left, as if they had been read.
-    fn look(&self, hunk: &Hunk<'_>) -> Call {
-        let lines: Vec<&str> = hunk.after().collect();
-        let file = json!({
-            "filePath": self.path, "content": lines.join("\n"), "startLine": hunk.start, "numLines": lines.len(),
-            // How long the file was then is not told; long enough that the part is never taken for the whole.
-            "totalLines": hunk.start + lines.len() + 1,
-        });
-        Call {
-            id: format!("{}", hunk.start),
-            tool: "Read".to_owned(),
-            input: json!({ "file_path": self.path }),
-            response: Some(json!({ "type": "text", "file": file })),
-            error: None,
-        }
+/// Lines that an edit left, as if they had been read there. Where they are is told by the patch; without one they are
+/// looked for where they hardly are, which calls the file stale until it is read.
+pub(super) fn look(path: &str, lines: &str, start: usize) -> Call {
+    let count = lines.split('\n').count();
+    let file = json!({
+        "filePath": path, "content": lines, "startLine": start, "numLines": count,
+        // How long the file was then is not told; long enough that the part is never taken for the whole.
+        "totalLines": start + count + 1,
+    });
+    Call {
+        id: start.to_string(),
+        tool: "Read".to_owned(),
+        input: json!({ "file_path": path }),
+        response: Some(json!({ "type": "text", "file": file })),
+        error: None,
     }
 }
 
@@ -167,7 +171,7 @@ impl<'a> Edited<'a> {
 const NOTHING: &str = "unknown";
 
 /// As agents are shown it: no byte order mark, lines ended by line feeds.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n")
 }
 

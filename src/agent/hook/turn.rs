@@ -27,6 +27,8 @@ pub struct Options {
     pub holder: Option<u32>,
     /// The fork that the agent works in.
     pub fork: Option<String>,
+    /// What a new session is to begin with, in a file that is taken away once it is told.
+    pub brief: Option<PathBuf>,
     /// Of the user.
     pub home: Option<PathBuf>,
     /// RFC 3339, of now.
@@ -90,7 +92,7 @@ impl<'a> Turn<'a> {
         match &self.payload.event {
             Event::Begun(begin) => self.begun(client, *begin),
             Event::Prompted => self.prompted(client),
-            Event::Before(call) => self.before(client, call),
+            Event::Before(calls) => self.before(client, calls),
             Event::After(_) | Event::Loaded(_) => self.after(client),
             Event::Rested => self.rested(client),
             Event::Other => Ok(Reply::default()),
@@ -118,7 +120,10 @@ impl<'a> Turn<'a> {
         let held = self.held(client)?;
         match begin {
             Begin::Cleared => self.register(client, Vec::new(), true)?,
-            Begin::New if held.is_none() => self.register(client, Vec::new(), false)?,
+            Begin::New if held.is_none() => {
+                self.register(client, Vec::new(), false)?;
+                return Ok(Reply { text: self.brief(), verdict: None });
+            }
             _ if held.is_none() => {
                 self.register(client, vec![earlier()], false)?;
                 let told = "staled has no record of what this session read before now.";
@@ -127,6 +132,15 @@ impl<'a> Turn<'a> {
             _ => {}
         }
         self.decided(client)
+    }
+
+    /// What whoever started the agent left for it to begin with.
+    fn brief(&self) -> String {
+        let Some(path) = &self.options.brief else { return String::new() };
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        // Told once: another session that inherits the variable is another one.
+        let _ = std::fs::remove_file(path);
+        text.chars().take(facts::CHARS_MAX).collect()
     }
 
     fn prompted(&self, client: &mut Client) -> Result<Reply, ClientError> {
@@ -156,7 +170,19 @@ impl<'a> Turn<'a> {
         Ok(Reply { text, verdict: None })
     }
 
-    fn before(&self, client: &mut Client, call: &Call) -> Result<Reply, ClientError> {
+    /// Of several edits the first that does not just go on decides for all.
+    fn before(&self, client: &mut Client, calls: &[Call]) -> Result<Reply, ClientError> {
+        let mut replies = Vec::new();
+        for call in calls {
+            replies.push(self.before_one(client, call)?);
+            if replies.last().is_some_and(|reply| reply.verdict.is_some()) {
+                return Ok(replies.pop().unwrap_or_default());
+            }
+        }
+        Ok(replies.into_iter().find(|reply| !reply.text.is_empty()).unwrap_or_default())
+    }
+
+    fn before_one(&self, client: &mut Client, call: &Call) -> Result<Reply, ClientError> {
         let Some(path) = target(call) else { return Ok(Reply::default()) };
         if let Some(fork) = &self.options.fork {
             let ask = json!({ "fork": fork, "path": self.payload.cwd.join(path), "mode": "write" });

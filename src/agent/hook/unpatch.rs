@@ -9,9 +9,10 @@ use serde_json::Value;
 /// Places at which the new text may have come to stand that are tried; more of them cannot be told apart by eye either.
 const PLACES_MAX: usize = 64;
 
-/// What the text may have been before the edit, the likeliest first; empty where the edit does not lead to it.
+/// What the text may have been before the edit, the likeliest first; empty where the edit does not lead to it. Without a
+/// patch it may have been made anywhere.
 pub(super) fn befores(after: &str, hunks: &[Hunk<'_>], result: &Value) -> Vec<String> {
-    if let Some(before) = unpatch(after, hunks) {
+    if let Some(before) = unpatch(after, hunks).filter(|_| !hunks.is_empty()) {
         return vec![before];
     }
     let field = |name: &str| result.get(name).and_then(Value::as_str);
@@ -25,7 +26,7 @@ pub(super) fn befores(after: &str, hunks: &[Hunk<'_>], result: &Value) -> Vec<St
     }
     let lines = |hunk: &Hunk<'_>| hunk.start..hunk.start + hunk.after().count() + 1;
     let line = |at: usize| after[..at].matches('\n').count() + 1;
-    let here = |at: &usize| hunks.iter().any(|hunk| lines(hunk).contains(&line(*at)));
+    let here = |at: &usize| hunks.is_empty() || hunks.iter().any(|hunk| lines(hunk).contains(&line(*at)));
     let places: Vec<usize> = if new.is_empty() {
         let starts = std::iter::once(0).chain(after.match_indices('\n').map(|(at, _)| at + 1));
         starts.filter(here).take(PLACES_MAX).collect()
