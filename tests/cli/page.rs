@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -91,7 +92,9 @@ fn the_page_is_its_owners_and_takes_the_place_of_another_in_one_step() {
 fn what_is_no_file_and_what_is_no_decision_is_refused() {
     let scene = scene();
     scene.why(&["--html", "src"]).fails(2, "cannot write src: it is no file");
-    scene.why(&["--html", "/dev/null"]).fails(2, "`-` is stdout");
+    let _socket = UnixListener::bind(scene.file("socket")).expect("a socket");
+    scene.why(&["--html", "socket"]).fails(2, "`-` is stdout");
+    assert!(!scene.file("socket").is_file());
     scene.why(&["--html", "nowhere/page.html"]).fails(2, "its folder is not there");
     scene.why(&["--html", "-", "--json"]).fails(2, "both want stdout");
     let socket = &scene.daemon.folders.socket;
