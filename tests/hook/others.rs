@@ -119,7 +119,8 @@ fn codex_is_told_what_its_commands_showed_and_its_patches_left() {
 #[test]
 fn gemini_is_told_in_its_own_words() {
     let place = Place::new();
-    let long: String = (1..=50).map(|line| format!("{line}\n")).collect();
+    let long =
+        (1..=50).map(|line: u32| line.to_string()).chain([String::new()]).collect::<Vec<_>>().join("\n");
     place.write("a.rs", "1\n2\n3\n");
     place.write("long.rs", &long);
     let daemon = Daemon::start(&place.home);
