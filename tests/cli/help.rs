@@ -4,7 +4,7 @@ use super::{staled, unread};
 use crate::harness::Place;
 use std::path::Path;
 
-const COMMANDS: [&[&str]; 43] = [
+const COMMANDS: [&[&str]; 46] = [
     &["serve"],
     &["register"],
     &["record"],
@@ -41,6 +41,9 @@ const COMMANDS: [&[&str]; 43] = [
     &["fork", "discard"],
     &["fork", "reprovision"],
     &["install"],
+    &["install", "claude-code"],
+    &["install", "codex"],
+    &["install", "gemini"],
     &["install", "systemd"],
     &["list"],
     &["metrics"],

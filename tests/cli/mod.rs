@@ -14,6 +14,7 @@ mod help;
 mod hostile;
 mod impasse;
 mod import;
+mod install;
 mod journald;
 mod mem;
 mod metrics;

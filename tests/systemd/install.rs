@@ -120,3 +120,25 @@ fn the_program_is_one_that_systemd_can_start() {
     let line = printed.lines().find(|line| line.starts_with("ExecStart=")).expect("a line");
     assert!(line.ends_with("/50%% of \\\"it\\\"\" serve") && line.starts_with("ExecStart=\"/"), "{line}");
 }
+
+#[test]
+fn units_of_ours_go_again_and_others_stay() {
+    let place = Place::new();
+    assert_eq!(said(&install(&place, &["--uninstall"])), "");
+    said(&install(&place, &["--namespaces", "--exec", "/bin/sh"]));
+    let other = units(&place).join("other.service");
+    std::fs::write(&other, "theirs\n").expect("a file");
+    let gone = install(&place, &["--uninstall"]);
+    assert_eq!(said(&gone).matches("removed  ").count(), 3, "{gone:?}");
+    assert!(String::from_utf8_lossy(&gone.stderr).contains("systemctl --user disable --now staled.socket"));
+    let names: Vec<_> = std::fs::read_dir(units(&place)).expect("a folder").flatten().collect();
+    assert_eq!(names.iter().map(std::fs::DirEntry::path).collect::<Vec<_>>(), [other]);
+    said(&install(&place, &[]));
+    let socket = units(&place).join("staled.socket");
+    std::fs::write(&socket, "mine\n").expect("a file");
+    let refused = install(&place, &["--uninstall"]);
+    let why = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && why.contains("--force"), "{refused:?}");
+    assert!(socket.exists() && units(&place).join("staled.service").exists(), "all or none");
+    assert_eq!(said(&install(&place, &["--uninstall", "--force"])).matches("removed  ").count(), 2);
+}

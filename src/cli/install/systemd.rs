@@ -1,9 +1,9 @@
-//! `install`: puts what belongs to other programs where they look for it. So far: the units of systemd.
+//! The units of systemd.
 //!
-//! What lies there already and differs may be somebody's own work: it is replaced only with `--force`, and before the
-//! first file is written everything has been looked at.
+//! What lies there already and differs is replaced only with `--force`.
 
-use super::shell::{Done, Shell, Stop};
+use super::super::shell::{Done, Shell, Stop};
+use super::program;
 use crate::config::config_home;
 use rustix::process::geteuid;
 use serde_json::json;
@@ -13,16 +13,16 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 const USER: [Unit; 2] = [
-    Unit { name: "staled.service", text: include_str!("../../systemd/staled.service") },
-    Unit { name: "staled.socket", text: include_str!("../../systemd/staled.socket") },
+    Unit { name: "staled.service", text: include_str!("../../../systemd/staled.service") },
+    Unit { name: "staled.socket", text: include_str!("../../../systemd/staled.socket") },
 ];
 const NAMESPACES: Unit = Unit {
     name: "staled.service.d/10-namespaces.conf",
-    text: include_str!("../../systemd/staled.service.d/10-namespaces.conf"),
+    text: include_str!("../../../systemd/staled.service.d/10-namespaces.conf"),
 };
 const SYSTEM: [Unit; 2] = [
-    Unit { name: "staled@.service", text: include_str!("../../systemd/staled@.service") },
-    Unit { name: "staled@.socket", text: include_str!("../../systemd/staled@.socket") },
+    Unit { name: "staled@.service", text: include_str!("../../../systemd/staled@.service") },
+    Unit { name: "staled@.socket", text: include_str!("../../../systemd/staled@.socket") },
 ];
 
 /// Where an administrator's units are.
@@ -50,21 +50,6 @@ enum Found {
     Other,
 }
 
-/// Put what belongs to other programs where they look for it
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Example:
-  staled install systemd")]
-pub(super) struct Args {
-    #[command(subcommand)]
-    what: What,
-}
-
-#[derive(Debug, clap::Subcommand)]
-enum What {
-    Systemd(SystemdArgs),
-}
-
 /// The units of systemd: the daemon is started by its socket, and made anew when it ends or hears nothing
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -74,9 +59,10 @@ Exit codes: 0 installed, or so already; 2 not.
 Example:
   staled install systemd
   staled install systemd --print
+  staled install systemd --uninstall
   sudo staled install systemd --system --exec /usr/local/bin/staled")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
-struct SystemdArgs {
+pub(super) struct SystemdArgs {
     /// Templates for the users of a server, staled@USER, in /etc/systemd/system; by root
     #[arg(long)]
     system: bool,
@@ -89,18 +75,18 @@ struct SystemdArgs {
     /// The program that the unit starts [default: this one]
     #[arg(long, value_name = "PATH")]
     exec: Option<PathBuf>,
-    /// Replace files that differ
+    /// Replace files that differ, or take them away too
     #[arg(long)]
     force: bool,
+    /// Take the units away again
+    #[arg(long, conflicts_with_all = ["exec", "print", "namespaces"])]
+    uninstall: bool,
 }
 
-pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
-    match &args.what {
-        What::Systemd(args) => systemd(args, shell),
+pub(super) fn run(args: &SystemdArgs, shell: &mut Shell) -> Done {
+    if args.uninstall {
+        return uninstall(args, shell);
     }
-}
-
-fn systemd(args: &SystemdArgs, shell: &mut Shell) -> Done {
     let planned = plan(args)?;
     if args.print {
         return print(&planned, shell);
@@ -142,6 +128,55 @@ fn plan(args: &SystemdArgs) -> Result<Vec<Planned>, Stop> {
     planned.collect()
 }
 
+/// Takes away what a unit of ours is, whatever program it starts; all of them or none.
+fn uninstall(args: &SystemdArgs, shell: &mut Shell) -> Done {
+    let folder = if args.system { PathBuf::from(SYSTEM_FOLDER) } else { user_folder()? };
+    let units = if args.system { SYSTEM.to_vec() } else { vec![USER[0], USER[1], NAMESPACES] };
+    let mut there = Vec::new();
+    for unit in units {
+        let path = folder.join(unit.name);
+        match fs::read_to_string(&path) {
+            Ok(text) if args.force || is_ours(&text, unit.text) => there.push(path),
+            Ok(_) => {
+                let stop =
+                    Stop::failed(format!("{} is not as we wrote it; nothing was removed", path.display()));
+                return Err(stop.remedy("--force removes it"));
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(Stop::failed(format!("{}: {error}", path.display()))),
+        }
+    }
+    for path in &there {
+        fs::remove_file(path)
+            .map_err(|error| Stop::failed(format!("cannot remove {}: {error}", path.display())))?;
+    }
+    // The folder of the drop-in, when nothing else is in it.
+    let _ = fs::remove_dir(folder.join("staled.service.d"));
+    let user = if args.system { "" } else { " --user" };
+    let units = if args.system { "'staled@*'" } else { "staled.socket staled.service" };
+    let next = [format!("systemctl{user} disable --now {units}"), format!("systemctl{user} daemon-reload")];
+    let next = if there.is_empty() { &next[..0] } else { &next[..] };
+    if shell.json {
+        let files: Vec<_> = there.iter().map(|path| json!({"path": path, "done": "removed"})).collect();
+        shell.out.line(json!({"files": files, "next": next}))?;
+        return Ok(0);
+    }
+    shell.out.lines(there.iter().map(|path| format!("removed  {}", path.display())))?;
+    shell.out.flush()?;
+    if there.is_empty() {
+        shell.out.talk(&format!("no unit of ours is in {}", folder.display()));
+    } else {
+        shell.out.talk("next:");
+        next.iter().for_each(|command| shell.out.talk(&format!("  {command}")));
+    }
+    Ok(0)
+}
+
+fn is_ours(text: &str, ours: &str) -> bool {
+    let program = |line: &&str| !line.starts_with("ExecStart=");
+    text.lines().filter(program).eq(ours.lines().filter(program))
+}
+
 fn user_folder() -> Result<PathBuf, Stop> {
     let config = config_home()
         .ok_or_else(|| Stop::failed("nowhere to put the units: set XDG_CONFIG_HOME, or HOME"))?;
@@ -150,24 +185,10 @@ fn user_folder() -> Result<PathBuf, Stop> {
 
 /// The program, as systemd spells a path.
 fn exec(args: &SystemdArgs) -> Result<String, Stop> {
-    let path = match &args.exec {
-        Some(path) => std::path::absolute(path),
-        None => std::env::current_exe(),
-    };
-    let path = path.map_err(|error| Stop::failed(format!("which program is this? {error}")))?;
-    let runs = |found: fs::Metadata| found.is_file() && found.permissions().mode() & 0o111 != 0;
-    if !fs::metadata(&path).is_ok_and(runs) {
-        return Err(Stop::failed(format!("{} is no program", path.display()))
-            .remedy("--exec PATH names the one that the unit starts"));
-    }
-    let text = path.to_str().filter(|text| !text.contains(|symbol: char| symbol.is_control()));
-    let text = text.ok_or_else(|| {
-        Stop::failed(format!("{} cannot stand in a unit", path.display()))
-            .remedy("--exec PATH names another one")
-    })?;
+    let text = program::program(args.exec.as_deref(), "unit")?;
     let plain = |symbol: char| symbol.is_ascii_alphanumeric() || "/._-+@".contains(symbol);
     if text.chars().all(plain) {
-        return Ok(text.to_owned());
+        return Ok(text);
     }
     // `$` needs no second one here: variables are not expanded in the path of the program.
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
