@@ -3,6 +3,7 @@
 //! It looks with its own eyes wherever it can, so it works without a daemon; what only the daemon knows it asks for. It
 //! changes nothing, and what could not be looked at is said and never called well.
 
+mod agents;
 mod answers;
 mod folders;
 mod forks;
@@ -74,6 +75,7 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
     let places = places(args, shell.socket()?, &mut asked)?;
     let mut findings = examine(&places, &asked);
     findings.extend(forks::check(&places));
+    findings.extend(agents::check(&places.folders.socket, &asked));
     let code = u8::from(!findings.iter().all(Finding::is_well));
     answered(code, print(&findings, shell))
 }
