@@ -31,6 +31,7 @@ mod reload;
 mod replay;
 mod report;
 mod rescan;
+mod run;
 mod screen;
 mod serve;
 mod shell;
@@ -92,6 +93,7 @@ enum Command {
     Metrics(metrics::Args),
     Fork(fork::Args),
     Hook(hook::Args),
+    Run(run::Args),
     List(list::Args),
     Drop(drop::Args),
     Reload(reload::Args),
@@ -121,6 +123,7 @@ impl Command {
             Self::Metrics(args) => metrics::run(&args, shell),
             Self::Fork(args) => fork::run(args, shell),
             Self::Hook(args) => hook::run(&args, shell),
+            Self::Run(args) => run::run(&args, shell),
             Self::List(args) => list::run(&args, shell),
             Self::Drop(args) => drop::run(&args, shell),
             Self::Reload(args) => reload::run(&args, shell),

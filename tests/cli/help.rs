@@ -4,7 +4,7 @@ use super::{staled, unread};
 use crate::harness::Place;
 use std::path::Path;
 
-const COMMANDS: [&[&str]; 46] = [
+const COMMANDS: [&[&str]; 47] = [
     &["serve"],
     &["register"],
     &["record"],
@@ -45,6 +45,7 @@ const COMMANDS: [&[&str]; 46] = [
     &["install", "codex"],
     &["install", "gemini"],
     &["install", "systemd"],
+    &["run"],
     &["list"],
     &["metrics"],
     &["drop"],

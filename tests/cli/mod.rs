@@ -25,6 +25,7 @@ mod panics;
 mod programs;
 mod replay;
 mod rescan;
+mod run;
 mod screen;
 mod secrets;
 pub(crate) mod serve;
