@@ -23,6 +23,7 @@ mod page;
 #[cfg(debug_assertions)]
 mod panics;
 mod programs;
+mod real;
 mod replay;
 mod rescan;
 mod run;
