@@ -14,6 +14,11 @@ pub(super) fn without_comma(between: &str) -> String {
     between.to_owned()
 }
 
+/// The blanks that it ends with: how things are parted here, without what is said between them.
+pub(super) fn blanks_before(between: &str) -> &str {
+    &between[between.trim_end().len()..]
+}
+
 /// How long a comment is that begins here, without the end of its line.
 fn comment(text: &str) -> usize {
     match text.strip_prefix("/*") {

@@ -4,7 +4,7 @@
 //! like what is there, and taking it out again leaves what was before. The places come from a parser; the edits are splices
 //! of the text, so that nothing is ever written anew.
 
-use super::between::{comment_on_the_line, without_comma};
+use super::between::{blanks_before, comment_on_the_line, without_comma};
 use jsonc_parser::ast::{self, ObjectPropName};
 use jsonc_parser::common::{Range, Ranged};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
@@ -180,9 +180,9 @@ impl Doc {
             format!("{}{indent}", style.newline)
         } else if children.len() > 1 {
             let before = children[children.len() - 2].end;
-            without_comma(&self.text[before..last.start])
+            blanks_before(&without_comma(&self.text[before..last.start])).to_owned()
         } else if style.inline {
-            head.to_owned()
+            blanks_before(head).to_owned()
         } else {
             " ".to_owned()
         };

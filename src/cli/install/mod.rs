@@ -16,6 +16,8 @@ mod lines;
 pub(super) mod program;
 mod servers;
 mod systemd;
+#[cfg(test)]
+mod tests;
 
 use super::shell::{Done, Shell};
 
