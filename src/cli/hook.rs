@@ -159,11 +159,12 @@ impl Task {
         let spool = Spool::of(&folders.state, &payload.session);
         let options = self.options(payload);
         let turn = Turn::new(payload, &options, project().as_deref());
-        let seen = turn.look().map(|sighting| (spool.clone(), spool::line(&sighting)));
+        let seen = turn.look();
+        let line = seen.as_ref().map(|sighting| (spool.clone(), spool::line(sighting)));
         let event = format!("{} of session {}", payload.name, payload.session);
-        let _ = self.tell.send(Told::Seen(Kept { event, line: seen }));
+        let _ = self.tell.send(Told::Seen(Kept { event, line }));
         let socket = self.socket.as_ref().unwrap_or(&folders.socket);
-        let asked = Client::connect(socket).and_then(|mut client| turn.ask(&mut client, &spool));
+        let asked = Client::connect(socket).and_then(|mut client| turn.ask(&mut client, &spool, seen));
         asked.map_err(|error: ClientError| error.to_string())
     }
 

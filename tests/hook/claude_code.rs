@@ -1,5 +1,7 @@
 //! A day of Claude Code, from its hooks.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test may fail as the test does")]
+
 use super::Agent;
 use crate::harness::{Daemon, Place};
 use serde_json::json;
@@ -166,4 +168,48 @@ fn however_much_is_stale_and_whatever_it_is_called_what_is_told_fits_and_is_harm
     let odd = |symbol: char| symbol != '\n' && (symbol.is_control() || symbol == '\u{202e}');
     assert!(!said.context.contains(odd), "{:?}", said.context);
     assert!(said.context.lines().skip(1).all(|line| line.starts_with("- ")), "{}", said.context);
+}
+
+#[test]
+fn a_lockfile_that_its_own_command_changed_is_told_at_once_and_known_from_then_on() {
+    let place = Place::new();
+    place.write("Cargo.lock", "one\n");
+    let daemon = Daemon::start(&place.home);
+    let agent = Agent::new(&place, &daemon.folders.socket, "cc-9");
+    agent.start("startup").nothing();
+    place.write("Cargo.lock", "two\n");
+    agent
+        .bash("cd sub && cargo add serde", "")
+        .tells(&["Cargo.lock is not what it was before this command."]);
+    agent.prompt().nothing();
+    // Another command has nothing to do with it.
+    place.write("Cargo.lock", "three\n");
+    agent.bash("ls", "Cargo.lock\n").nothing();
+    agent.prompt().tells(&["Cargo.lock: its content differs"]);
+    agent.read("Cargo.lock").nothing();
+    agent.prompt().nothing();
+}
+
+#[test]
+fn what_the_daemon_will_never_take_stays_known_as_such_and_holds_up_nothing() {
+    let place = Place::new();
+    place.write("a.rs", "1\n");
+    let daemon = Daemon::start_with(&place.home, {
+        let mut config = staled::config::Config::default();
+        config.context.results_max = 2;
+        config
+    });
+    let agent = Agent::new(&place, &daemon.folders.socket, "cc-10");
+    agent.start("startup").nothing();
+    agent.read("a.rs").nothing();
+    for name in ["b.rs", "c.rs"] {
+        place.write(name, "1\n");
+        agent.read(name).nothing();
+    }
+    let report = daemon.ask("decide", &json!({ "session": "cc-10" }));
+    assert_eq!(report["transition"], "fresh");
+    assert!(report["reason"]["text"].as_str().unwrap().contains("the most is 2"), "{report}");
+    agent.prompt().nothing();
+    place.write("b.rs", "2\n");
+    agent.prompt().tells(&["b.rs"]);
 }

@@ -19,7 +19,8 @@ pub(super) fn record(session: &str, mut sighting: Sighting, held: &Context) -> C
     if let Some(root) = held.root.as_ref().filter(|root| root.0 != sighting.root.0) {
         anchor(&mut sighting, &root.0);
     }
-    let mut record = Context { session: Some(session.to_owned()), ..Context::default() };
+    let invariants = std::mem::take(&mut sighting.locked);
+    let mut record = Context { session: Some(session.to_owned()), invariants, ..Context::default() };
     let mut removed = BTreeSet::new();
     let (parts, others): (Vec<Belief>, Vec<Belief>) =
         sighting.told.into_iter().partition(|told| told.source.range.is_some());

@@ -16,6 +16,7 @@ pub mod facts;
 mod gate;
 pub mod gemini;
 mod known;
+mod lockfiles;
 mod sight;
 pub mod spool;
 pub mod turn;

@@ -30,6 +30,23 @@ pub struct Sighting {
     /// The digest that a file had as a whole when lines of it were shown, by the path in [`Sighting::told`].
     #[serde(default)]
     pub whole: BTreeMap<String, String>,
+    /// Lockfiles that changed with a command of the agent's own, and that it was told of, as invariants.
+    #[serde(default)]
+    pub locked: Vec<Belief>,
+}
+
+impl Sighting {
+    /// Nothing yet.
+    #[must_use]
+    pub fn at(root: &Path) -> Self {
+        Self {
+            root: root.into(),
+            told: Vec::new(),
+            wrote: Vec::new(),
+            whole: BTreeMap::new(),
+            locked: Vec::new(),
+        }
+    }
 }
 
 /// A file that the agent wrote.
@@ -78,7 +95,7 @@ pub(super) fn sight(calls: &[Call], scene: Scene<'_>) -> Sighting {
             belief.critical = Some(true);
         }
     }
-    Sighting { root: scene.root.into(), told, wrote, whole }
+    Sighting { told, wrote, whole, ..Sighting::at(scene.root) }
 }
 
 fn whole_of(part: &Belief, root: &Path) -> Option<(String, String)> {

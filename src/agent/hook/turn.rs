@@ -6,14 +6,15 @@
 use super::event::{Begin, Call, Event, Payload};
 use super::facts::{self, Rows};
 use super::known::{is_empty, record};
+use super::lockfiles;
 use super::sight::{Scene, Sighting, sight, target};
 use super::spool::Spool;
 use crate::agent::context::{belief, invariants, source};
 use crate::client::{Client, ClientError};
 use crate::config::Gate;
 use crate::protocol::context::{Belief, Context, Source};
+use crate::protocol::refusal::Refusal;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What a hook needs to know beside the event.
@@ -86,14 +87,19 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Tells the daemon, and says what the agent is to know.
-    pub fn ask(&self, client: &mut Client, spool: &Spool) -> Result<Reply, ClientError> {
+    /// Tells the daemon what was seen, and says what the agent is to know.
+    pub fn ask(
+        &self,
+        client: &mut Client,
+        spool: &Spool,
+        seen: Option<Sighting>,
+    ) -> Result<Reply, ClientError> {
         self.tell_waiting(client, spool)?;
         match &self.payload.event {
             Event::Begun(begin) => self.begun(client, *begin),
             Event::Prompted => self.prompted(client),
             Event::Before(calls) => self.before(client, calls),
-            Event::After(_) | Event::Loaded(_) => self.after(client),
+            Event::After(_) | Event::Loaded(_) => self.after(client, seen),
             Event::Rested => self.rested(client),
             Event::Other => Ok(Reply::default()),
         }
@@ -120,10 +126,11 @@ impl<'a> Turn<'a> {
         let held = self.held(client)?;
         match begin {
             Begin::Cleared => self.register(client, Vec::new(), true)?,
-            Begin::New if held.is_none() => {
+            Begin::New if held.is_none() && self.options.fork.is_none() => {
                 self.register(client, Vec::new(), false)?;
                 return Ok(Reply { text: self.brief(), verdict: None });
             }
+            _ if held.is_none() && self.options.fork.is_some() => self.inherit(client)?,
             _ if held.is_none() => {
                 self.register(client, vec![earlier()], false)?;
                 let told = "staled has no record of what this session read before now.";
@@ -144,10 +151,28 @@ impl<'a> Turn<'a> {
     }
 
     fn prompted(&self, client: &mut Client) -> Result<Reply, ClientError> {
-        if self.held(client)?.is_none() {
+        let reply = self.decided(client)?;
+        if reply == Reply::default() && self.held(client)?.is_none() {
             self.register(client, vec![earlier()], false)?;
         }
-        self.decided(client)
+        Ok(reply)
+    }
+
+    /// A session in a fork begins with what the session knew that the fork was made from, as it stands in the fork.
+    fn inherit(&self, client: &mut Client) -> Result<(), ClientError> {
+        let fork = self.options.fork.as_deref().unwrap_or_default();
+        let held: Context = match client.ask("context.get", &json!({ "session": fork })) {
+            Ok(held) => read(&held)?,
+            // Discarded meanwhile: nothing is known of it any more.
+            Err(ClientError::Refused(_)) => return self.register(client, vec![earlier()], false),
+            Err(error) => return Err(error),
+        };
+        let context = Context {
+            session: Some(self.payload.session.clone()),
+            agent: Some(self.payload.agent.name().to_owned()),
+            ..held
+        };
+        client.ask("context.register", &context).map(drop)
     }
 
     /// A decision, logged like every other, and what it found stale.
@@ -200,12 +225,19 @@ impl<'a> Turn<'a> {
         Ok(super::gate::judge(&status, call, &self.payload.cwd.join(path), self.options))
     }
 
-    fn after(&self, client: &mut Client) -> Result<Reply, ClientError> {
+    fn after(&self, client: &mut Client, seen: Option<Sighting>) -> Result<Reply, ClientError> {
         let held = self.held_or_begun(client)?;
         let root = held.root.as_ref().map_or(&self.root, |root| &root.0);
-        let Some(sighting) = self.look_from(root) else { return Ok(Reply::default()) };
+        let seen = if *root == self.root { seen } else { self.look_from(root) };
+        let Some(mut sighting) = seen else { return Ok(Reply::default()) };
+        let Event::After(calls) = &self.payload.event else {
+            self.record(client, sighting, &held)?;
+            return Ok(Reply::default());
+        };
+        let (locked, text) = lockfiles::changed(calls, root, &held);
+        sighting.locked = locked;
         self.record(client, sighting, &held)?;
-        Ok(Reply::default())
+        Ok(Reply { text, verdict: None })
     }
 
     fn rested(&self, client: &mut Client) -> Result<Reply, ClientError> {
@@ -219,18 +251,35 @@ impl<'a> Turn<'a> {
 
     fn record(&self, client: &mut Client, sighting: Sighting, held: &Context) -> Result<(), ClientError> {
         let record = record(&self.payload.session, sighting, held);
-        if !is_empty(&record) {
-            client.ask("context.record", &record)?;
+        if is_empty(&record) {
+            return Ok(());
         }
-        Ok(())
+        match client.ask("context.record", &record) {
+            Err(ClientError::Refused(refusal)) if !may_pass(&refusal) => self.mark(client, &refusal, held),
+            recorded => recorded.map(drop),
+        }
+    }
+
+    /// It will never be taken. That there was something stays known, and is never fresh; where there is no room even for
+    /// that, it takes the place of a result, and then it is critical: the session cannot be judged any more.
+    fn mark(&self, client: &mut Client, refusal: &Refusal, held: &Context) -> Result<(), ClientError> {
+        let mut refused = volatile("refused", &format!("what the daemon would not take: {refusal}"));
+        let session = &self.payload.session;
+        let told = client.ask("context.record", &json!({ "session": session, "results": [refused] }));
+        match (told, held.results.first().and_then(|result| result.id.as_ref())) {
+            (Err(ClientError::Refused(again)), Some(id)) if !may_pass(&again) => {
+                refused.critical = Some(true);
+                let told = json!({ "session": session, "results": [refused], "remove": [id] });
+                client.ask("context.record", &told).map(drop)
+            }
+            (told, _) => told.map(drop),
+        }
     }
 
     /// What the session holds, as far as the daemon knows it.
     fn held(&self, client: &mut Client) -> Result<Option<Context>, ClientError> {
         match client.ask("context.get", &json!({ "session": self.payload.session })) {
-            Ok(held) => Ok(Some(
-                serde_json::from_str(&held).map_err(|error| ClientError::Nonsense(error.to_string()))?,
-            )),
+            Ok(held) => Ok(Some(read(&held)?)),
             Err(error) if is_word(&error, "not_found") || is_word(&error, "no_session_context") => Ok(None),
             Err(error) => Err(error),
         }
@@ -263,8 +312,17 @@ impl<'a> Turn<'a> {
 /// What a session read before anybody told of it. Nothing is known of it, so it is never fresh; and nothing can be done
 /// about it, so it is not critical.
 fn earlier() -> Belief {
-    let what = Some("what this session read before staled was told of it".to_owned());
-    belief("before".to_owned(), Source { kind: "volatile".to_owned(), what, ..Source::default() })
+    volatile("before", "what this session read before staled was told of it")
+}
+
+fn volatile(id: &str, what: &str) -> Belief {
+    let what = Some(what.to_owned());
+    belief(id.to_owned(), Source { kind: "volatile".to_owned(), what, ..Source::default() })
+}
+
+/// Whether the same may be taken later.
+fn may_pass(refusal: &Refusal) -> bool {
+    matches!(refusal.word(), Some("overloaded" | "store_failed" | "log_failed" | "shutting_down"))
 }
 
 /// A file of instructions: the agent was shown it as it is.
@@ -276,7 +334,7 @@ fn loaded(path: &Path, scene: Scene<'_>) -> Sighting {
         captured_at: Some(scene.at.to_owned()),
         ..belief(place.to_string_lossy().into_owned(), source(place, "file"))
     };
-    Sighting { root: scene.root.into(), told: vec![told], wrote: Vec::new(), whole: BTreeMap::new() }
+    Sighting { told: vec![told], ..Sighting::at(scene.root) }
 }
 
 /// The work tree that a folder is in, or the folder itself.
@@ -286,6 +344,10 @@ fn toplevel(cwd: &Path) -> PathBuf {
 }
 
 fn parse(text: &str) -> Result<Value, ClientError> {
+    read(text)
+}
+
+fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ClientError> {
     serde_json::from_str(text).map_err(|error| ClientError::Nonsense(error.to_string()))
 }
 

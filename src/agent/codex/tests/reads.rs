@@ -83,7 +83,7 @@ fn a_later_read_agrees_or_tells_of_a_change() {
     check(
         "does not",
         &[whole(), ran("sed -n '2,3p' f", "B\nc\n", 0)],
-        &["/w/f Partial 2+2=B/c whole contradicted"],
+        &[r#"/w/f "a\nb\nc\n" 2+2=B/c whole contradicted"#],
     );
     check("again", &[whole(), ran("cat f", "x\n", 0)], &[r#"/w/f "x\n" whole"#]);
 }
