@@ -1,6 +1,5 @@
 //! A day of Claude Code, from its hooks.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test may fail as the test does")]
 
 use super::Agent;
 use crate::harness::{Daemon, Place};
