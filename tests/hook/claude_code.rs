@@ -1,6 +1,5 @@
 //! A day of Claude Code, from its hooks.
 
-
 use super::Agent;
 use crate::harness::{Daemon, Place};
 use serde_json::json;

@@ -68,7 +68,34 @@ fn a_fork_edits_nothing_outside_of_its_workspace() {
     assert_eq!(std::fs::read_to_string(agent.path("a.rs")).unwrap(), "1\n");
     let inside = format!("{}/a.rs", fork["workspace"].as_str().unwrap());
     agent.edit(&inside, "1", "2").nothing();
-    assert_eq!(std::fs::read_to_string(inside).unwrap(), "2\n");
+    assert_eq!(std::fs::read_to_string(&inside).unwrap(), "2\n");
+}
+
+#[test]
+fn an_agent_that_goes_on_in_a_fork_knows_what_its_parent_knew() {
+    let place = Place::new();
+    place.write("a.rs", "1\n");
+    place.write("b.rs", "1\n");
+    let daemon = Daemon::start(&place.home);
+    let results = [file("a.rs", "1\n"), file("b.rs", "1\n")];
+    daemon.ask("context.register", &json!({ "session": "s", "root": place.root, "results": results }));
+    let made = daemon.ask("fork.create", &json!({ "session": "s", "hypotheses": ["one"], "mode": "copy" }));
+    let fork = &made["forks"][0];
+    let workspace = std::path::PathBuf::from(fork["workspace"].as_str().unwrap());
+    let environment = ("STALED_FORK".to_owned(), fork["fork"].as_str().unwrap().to_owned());
+    // As Claude Code does: the first event has the name of the session that is left, the next ones a new one.
+    let mut left = Agent::new(&place, &daemon.folders.socket, "s");
+    left.environment.push(environment.clone());
+    left.start("resume").nothing();
+    assert_eq!(daemon.ask("decide", &json!({ "session": "s" }))["held_by"], json!(null));
+    let mut agent = Agent::new(&place, &daemon.folders.socket, "new-name");
+    agent.environment.push(environment);
+    agent.prompt().nothing();
+    std::fs::write(workspace.join("b.rs"), "2\n").unwrap();
+    agent.prompt().tells(&["- b.rs: its content differs"]);
+    assert!(!agent.prompt().context.contains("a.rs"));
+    place.write("a.rs", "3\n");
+    assert!(!agent.prompt().context.contains("a.rs"), "the parent's tree is not the fork's");
 }
 
 #[test]

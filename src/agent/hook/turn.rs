@@ -123,6 +123,11 @@ impl<'a> Turn<'a> {
     }
 
     fn begun(&self, client: &mut Client, begin: Begin) -> Result<Reply, ClientError> {
+        if begin == Begin::Resumed && self.options.fork.is_some() {
+            // An agent that is to go on in a fork begins under the name that it leaves, which is another's to hold; what it
+            // knows it is told under its own.
+            return Ok(Reply::default());
+        }
         let held = self.held(client)?;
         match begin {
             Begin::Cleared => self.register(client, Vec::new(), true)?,
@@ -153,7 +158,8 @@ impl<'a> Turn<'a> {
     fn prompted(&self, client: &mut Client) -> Result<Reply, ClientError> {
         let reply = self.decided(client)?;
         if reply == Reply::default() && self.held(client)?.is_none() {
-            self.register(client, vec![earlier()], false)?;
+            self.begin_midway(client)?;
+            return self.decided(client);
         }
         Ok(reply)
     }
@@ -250,10 +256,12 @@ impl<'a> Turn<'a> {
     }
 
     fn record(&self, client: &mut Client, sighting: Sighting, held: &Context) -> Result<(), ClientError> {
-        let record = record(&self.payload.session, sighting, held);
+        let mut record = record(&self.payload.session, sighting, held);
         if is_empty(&record) {
             return Ok(());
         }
+        // The session that was used last is the one to go on with.
+        record.captured_at = Some(self.options.at.clone());
         match client.ask("context.record", &record) {
             Err(ClientError::Refused(refusal)) if !may_pass(&refusal) => self.mark(client, &refusal, held),
             recorded => recorded.map(drop),
@@ -290,8 +298,16 @@ impl<'a> Turn<'a> {
         if let Some(held) = self.held(client)? {
             return Ok(held);
         }
-        self.register(client, vec![earlier()], false)?;
+        self.begin_midway(client)?;
         Ok(self.held(client)?.unwrap_or_default())
+    }
+
+    /// A session that nobody told of when it began; one in a fork knows what the fork was made with.
+    fn begin_midway(&self, client: &mut Client) -> Result<(), ClientError> {
+        if self.options.fork.is_some() {
+            return self.inherit(client);
+        }
+        self.register(client, vec![earlier()], false)
     }
 
     fn register(&self, client: &mut Client, results: Vec<Belief>, replace: bool) -> Result<(), ClientError> {
