@@ -122,7 +122,8 @@ fn who_else_works_in_a_session_is_named_until_they_stop() {
     let report = daemon.ask("decide", &json!({ "session": "held", "holder": holder }));
     assert_eq!(report["held_by"], json!({ "pid": std::process::id() }));
     agent.fire("SessionEnd", &json!({ "reason": "other" })).nothing();
-    daemon.ask("decide", &json!({ "session": "held", "holder": holder }));
+    let report = daemon.ask("decide", &json!({ "session": "held", "holder": holder }));
+    assert_eq!(report["held_by"], json!(null), "a session that ended is held by nobody");
     other.kill().unwrap();
     other.wait().unwrap();
     agent.prompt().nothing();

@@ -165,8 +165,9 @@ impl<'a> Agent<'a> {
         let after = before.replacen(old, new, 1);
         std::fs::write(&path, &after).unwrap();
         let line = before[..before.find(old).unwrap()].matches('\n').count() + 1;
+        let shown = |text: &str| text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
         let [minus, plus] = [("-", &before), ("+", &after)]
-            .map(|(sign, text)| format!("{sign}{}", text.split('\n').nth(line - 1).unwrap()));
+            .map(|(sign, text)| format!("{sign}{}", shown(text).split('\n').nth(line - 1).unwrap()));
         let patch = json!([{ "oldStart": line, "oldLines": 1, "newStart": line, "newLines": 1, "lines": [minus, plus] }]);
         let response = json!({
             "filePath": path, "oldString": old, "newString": new, "originalFile": null, "structuredPatch": patch,
