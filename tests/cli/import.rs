@@ -297,6 +297,7 @@ fn following_ends_with_its_reader_or_on_ctrl_c_without_a_word() {
     wait_until("it is registered", || following.lines().len() == 1);
     let pid = i32::try_from(following.child.0.id()).ok().and_then(Pid::from_raw).expect("a pid");
     kill_process(pid, Signal::INT).expect("it runs");
+    wait_until("it ends", || following.child.0.try_wait().expect("it was started").is_some());
     assert_eq!(following.child.0.wait().expect("it ended").signal(), Some(Signal::INT.as_raw()));
     assert_eq!(following.err(), "");
     let mut command = program(&scene.place);
