@@ -64,7 +64,12 @@ fn its_client_for_any_program_is_ten_lines_that_work() {
         python.output()
     };
     let Ok(ran) = run(program) else { return skipped("python3 is missing") };
-    assert_eq!(String::from_utf8(ran.stdout).unwrap(), "resume\n", "{}", String::from_utf8_lossy(&ran.stderr));
+    assert_eq!(
+        String::from_utf8(ran.stdout).unwrap(),
+        "resume\n",
+        "{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
     place.write("README.md", "something else\n");
     let later = program.lines().filter(|line| !line.starts_with("ask(") && !line.starts_with("seen"));
     let ran = run(&later.collect::<Vec<_>>().join("\n")).unwrap();

@@ -4,7 +4,7 @@
 //! and after the deadline the process is gone: what was seen until then is kept for the next hook, and one line says so in
 //! the journal and on stderr. Everything that may take long happens on a thread that nobody waits for.
 
-use super::shell::{Done, Shell};
+use super::shell::{Done, Shell, Stop};
 use super::words::harmless;
 use crate::agent::hook::spool::{self, Spool};
 use crate::agent::hook::{Agent, Event, Payload, Reply, Turn, turn};
@@ -82,7 +82,13 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
     };
     match ended {
         Ok(answer) if answer.is_empty() => {}
-        Ok(answer) => shell.out.line(answer)?,
+        Ok(answer) => {
+            // An agent that cannot be told goes on; one exit code of ours would stop it.
+            if shell.out.line(answer).and_then(|()| shell.out.flush()).is_err() {
+                complain(shell, &kept, "its answer cannot be written to stdout");
+                return Err(Stop::Unread);
+            }
+        }
         Err(why) => complain(shell, &kept, &format!("{why}{}", kept.keep())),
     }
     if let Some(why) = broken {
@@ -161,9 +167,13 @@ impl Task {
         let turn = Turn::new(payload, &options, project().as_deref());
         let seen = turn.look().map(|sighting| (spool.clone(), spool::line(&sighting)));
         let event = format!("{} of session {}", payload.name, payload.session);
-        let _ = self.tell.send(Told::Seen(Kept { event, line: seen }));
+        let _ = self.tell.send(Told::Seen(Kept { event: event.clone(), line: seen }));
         let socket = self.socket.as_ref().unwrap_or(&folders.socket);
         let asked = Client::connect(socket).and_then(|mut client| turn.ask(&mut client, &spool));
+        if asked.as_ref().is_err_and(turn::is_final) {
+            // What is refused now will be refused again, and everything later would wait behind it.
+            let _ = self.tell.send(Told::Seen(Kept { event, line: None }));
+        }
         asked.map_err(|error: ClientError| error.to_string())
     }
 

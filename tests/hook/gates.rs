@@ -52,6 +52,22 @@ fn a_stale_result_that_is_not_critical_stops_no_edit_of_another_file() {
 }
 
 #[test]
+fn a_stale_file_is_the_same_however_it_is_spelled() {
+    let place = Place::new();
+    place.write("a.rs", "1\n");
+    place.write("sub/b.rs", "1\n");
+    std::os::unix::fs::symlink("a.rs", place.root.join("link.rs")).unwrap();
+    let daemon = Daemon::start(&place.home);
+    let agent = Agent::new(&place, &daemon.folders.socket, "spelled");
+    agent.start("startup").nothing();
+    agent.read("a.rs").nothing();
+    place.write("a.rs", "2\n");
+    for path in ["a.rs", "./a.rs", "sub/../a.rs", "link.rs"] {
+        assert_eq!(agent.edit(path, "2", "3").decision.expect("it is stale").0, "deny", "{path}");
+    }
+}
+
+#[test]
 fn a_fork_edits_nothing_outside_of_its_workspace() {
     let place = Place::new();
     place.write("a.rs", "1\n");

@@ -6,16 +6,22 @@
 use super::event::{Call, text};
 use super::facts::{Part, Rows, is_doubtful, sentence};
 use super::turn::{Options, Reply, Verdict};
+use crate::agent::rebase::{Places, Rebased, rebase};
 use crate::config::Gate;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What becomes of an edit of `path`, by the session's status.
 pub(super) fn judge(status: &Value, call: &Call, path: &Path, options: &Options) -> Reply {
     let root = Path::new(status["root"].as_str().unwrap_or("/"));
-    let place = path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
     let rows = Rows::of(status);
-    let (stale, parts) = rows.of_path(&place);
+    let (mut stale, mut parts) = (Vec::new(), Vec::new());
+    for place in spellings(path, root) {
+        let (more_stale, more_parts) = rows.of_path(&place);
+        stale.extend(more_stale);
+        parts.extend(more_parts);
+    }
     let (doubtful, stale): (Vec<&Value>, Vec<&Value>) = stale.into_iter().partition(|row| is_doubtful(row));
     if !stale.is_empty() && !was_read_again(call, path, &parts) {
         return reply(options.target, &stale, "This file is not what this session read:");
@@ -27,6 +33,21 @@ pub(super) fn judge(status: &Value, call: &Call, path: &Path, options: &Options)
         return reply(options.others, &others, "This session rests on what has changed since it was read:");
     }
     reply(Gate::Warn, &doubtful, "This file cannot be verified:")
+}
+
+/// The file as it may have been told: as it is spelled, without `..`, and as the disk resolves it; relative to the root
+/// where it is below it.
+fn spellings(path: &Path, root: &Path) -> BTreeSet<String> {
+    let places = Places { root, first_cwd: None, cwds: &[], maps: &[], home: None };
+    let (Rebased::Inside(plain) | Rebased::Outside(plain)) = rebase(path, &places);
+    let real = std::fs::canonicalize(path).ok();
+    let here = std::fs::canonicalize(root).ok();
+    let below = |path: &Path| {
+        let inside =
+            [Some(root), here.as_deref()].into_iter().flatten().find_map(|root| path.strip_prefix(root).ok());
+        inside.unwrap_or(path).to_string_lossy().into_owned()
+    };
+    [Some(path.to_owned()), Some(plain), real].iter().flatten().map(|path| below(path)).collect()
 }
 
 fn reply(gate: Gate, rows: &[&Value], head: &str) -> Reply {

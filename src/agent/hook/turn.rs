@@ -73,14 +73,14 @@ impl<'a> Turn<'a> {
     /// What the event shows, where it shows anything.
     #[must_use]
     pub fn look(&self) -> Option<Sighting> {
-        self.look_from(&self.root)
+        self.look_from(&self.root, None)
     }
 
-    fn look_from(&self, root: &Path) -> Option<Sighting> {
+    fn look_from(&self, root: &Path, held: Option<&Context>) -> Option<Sighting> {
         let scene =
             Scene { root, cwd: &self.payload.cwd, home: self.options.home.as_deref(), at: &self.options.at };
         match &self.payload.event {
-            Event::After(calls) => Some(sight(calls, scene)),
+            Event::After(calls) => Some(sight(calls, scene, held)),
             Event::Loaded(path) => Some(loaded(path, scene)),
             _ => None,
         }
@@ -106,9 +106,13 @@ impl<'a> Turn<'a> {
             return Ok(());
         }
         for waiting in waiting {
-            if let Some(sighting) = &waiting.sighting {
+            if let Some(sighting) = waiting.sighting.clone() {
                 let held = self.held_or_begun(client)?;
-                self.record(client, sighting.clone(), &held)?;
+                match self.record(client, sighting.late(&held), &held) {
+                    // It will be refused for ever, and nothing later of the session is to wait for it.
+                    Err(error) if is_final(&error) => {}
+                    told => told?,
+                }
             }
             let _ = waiting.done();
         }
@@ -203,7 +207,7 @@ impl<'a> Turn<'a> {
     fn after(&self, client: &mut Client) -> Result<Reply, ClientError> {
         let held = self.held_or_begun(client)?;
         let root = held.root.as_ref().map_or(&self.root, |root| &root.0);
-        let Some(sighting) = self.look_from(root) else { return Ok(Reply::default()) };
+        let Some(sighting) = self.look_from(root, Some(&held)) else { return Ok(Reply::default()) };
         self.record(client, sighting, &held)?;
         Ok(Reply::default())
     }
@@ -287,6 +291,12 @@ fn toplevel(cwd: &Path) -> PathBuf {
 
 fn parse(text: &str) -> Result<Value, ClientError> {
     serde_json::from_str(text).map_err(|error| ClientError::Nonsense(error.to_string()))
+}
+
+/// Whether the daemon will never take it, however often it is told.
+#[must_use]
+pub fn is_final(error: &ClientError) -> bool {
+    matches!(error, ClientError::Refused(refusal) if matches!(refusal.outcome(), "invalid_params" | "too_large"))
 }
 
 fn is_word(error: &ClientError, word: &str) -> bool {
