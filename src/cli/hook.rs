@@ -150,8 +150,9 @@ impl Task {
         if event.len() as u64 > EVENT_BYTES_MAX {
             return Err(format!("the event is longer than {EVENT_BYTES_MAX} bytes"));
         }
-        let event: Value =
-            serde_json::from_slice(&event).map_err(|error| format!("the event is no JSON: {error}"))?;
+        let event: Value = serde_json::from_slice(&event)
+            .or_else(|_| serde_json::from_str(&whole_letters(&String::from_utf8_lossy(&event))))
+            .map_err(|error| format!("the event is no JSON: {error}"))?;
         let payload = self.agent.read(&event)?;
         if matches!(payload.event, Event::Other) {
             return Ok(String::new());
@@ -190,6 +191,30 @@ impl Task {
             at: now(),
         }
     }
+}
+
+/// JSON in which half a letter is the sign for none: a harness that counts UTF-16 units cuts long outputs within one.
+fn whole_letters(json: &str) -> String {
+    let unit = |at: &str| u16::from_str_radix(at.strip_prefix("\\u")?.get(..4)?, 16).ok();
+    let (mut whole, mut rest) = (String::with_capacity(json.len()), json);
+    while let Some(at) = rest.find('\\') {
+        whole.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let after = rest.get(6..).unwrap_or_default();
+        let len = match unit(rest) {
+            Some(0xd800..=0xdbff) if matches!(unit(after), Some(0xdc00..=0xdfff)) => 12,
+            Some(0xd800..=0xdfff) => {
+                whole.push_str("\\ufffd");
+                rest = after;
+                continue;
+            }
+            Some(_) => 6,
+            None => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+        };
+        whole.push_str(&rest[..len]);
+        rest = &rest[len..];
+    }
+    whole + rest
 }
 
 /// Where the agent was started, as it tells its hooks.
@@ -233,6 +258,19 @@ fn complain(shell: &mut Shell, kept: &Kept, why: &str) {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    #[test]
+    fn half_a_letter_is_no_reason_to_hear_nothing() {
+        for (json, want) in [
+            (r#"["a\ud83d"]"#, r#"["a\ufffd"]"#),
+            (r#"["\ude00\ud83d\ud83d\ude00é\\ud83d\n"]"#, r#"["\ufffd\ufffd\ud83d\ude00é\\ud83d\n"]"#),
+            (r#"["\u00e9"]"#, r#"["\u00e9"]"#),
+            (r#"["\"#, r#"["\"#),
+            (r#"["\ud83"#, r#"["\ud83"#),
+        ] {
+            assert_eq!(super::whole_letters(json), want);
+        }
+    }
 
     #[test]
     fn the_holder_is_a_process_that_lives() {

@@ -75,11 +75,17 @@ fn was_read_again(call: &Call, path: &Path, parts: &[Part<'_>]) -> bool {
     let disk = disk.replace("\r\n", "\n");
     let one = std::slice::from_ref(&call.input);
     let edits = call.input.get("edits").and_then(Value::as_array).map_or(one, Vec::as_slice);
-    edits.iter().all(|edit| {
-        let Some(old) = text(edit, "old_string") else { return false };
-        let Some(at) = disk.find(old) else { return false };
-        let first = disk[..at].matches('\n').count() + 1;
-        let last = first + old.trim_end_matches('\n').matches('\n').count();
-        parts.iter().any(|part| part.first <= first && last <= part.last)
-    })
+    // What is replaced or taken away whole says nothing of its lines.
+    !edits.is_empty()
+        && edits.iter().all(|edit| {
+            let Some(old) = text(edit, "old_string") else { return false };
+            let all = edit.get("replace_all").and_then(Value::as_bool) == Some(true);
+            let mut places = disk.match_indices(old).take(if all { usize::MAX } else { 1 }).peekable();
+            places.peek().is_some()
+                && places.all(|(at, _)| {
+                    let first = disk[..at].matches('\n').count() + 1;
+                    let last = first + old.trim_end_matches('\n').matches('\n').count();
+                    parts.iter().any(|part| part.first <= first && last <= part.last)
+                })
+        })
 }
