@@ -247,3 +247,22 @@ fn what_is_no_text_and_what_is_not_there_stops_no_edit_for_ever() {
     place.write("b.rs", "now\n");
     agent.prompt().tells(&["b.rs: it exists now"]);
 }
+
+#[test]
+fn a_command_that_changed_its_folder_is_known_by_where_it_was_run() {
+    let place = Place::new();
+    place.write("sub/a.rs", "1\n");
+    let daemon = Daemon::start(&place.home);
+    let agent = Agent::new(&place, &daemon.folders.socket, "cc-12");
+    agent.start("startup").nothing();
+    for cwd in ["", "sub"] {
+        let call = json!({
+            "tool_name": "Bash", "tool_input": { "command": "cd sub && cat a.rs" }, "cwd": place.root.join(cwd),
+            "tool_response": { "stdout": "1", "stderr": "" },
+        });
+        agent.fire("PostToolUse", &call).nothing();
+        agent.prompt().nothing();
+    }
+    place.write("sub/a.rs", "2\n");
+    agent.prompt().tells(&["- sub/a.rs: its content differs"]);
+}
