@@ -16,6 +16,8 @@ pub(super) enum Rung {
     FinalNewline,
     /// Decoded from UTF-16, too.
     Utf16,
+    /// What is no UTF-8 replaced, as it is where a tool shows it.
+    Replaced,
 }
 
 /// The rung on which `disk` is what the agent saw, if there is one.
@@ -31,8 +33,11 @@ pub(super) fn same(seen: &[u8], disk: &[u8]) -> Option<Rung> {
     if trimmed(seen) == trimmed(&normalised) {
         return Some(Rung::FinalNewline);
     }
-    let decoded = utf16(disk)?;
-    (trimmed(seen) == trimmed(&normalise(decoded.as_bytes()))).then_some(Rung::Utf16)
+    let decoded = |text: &str| trimmed(seen) == trimmed(&normalise(text.as_bytes()));
+    if utf16(disk).is_some_and(|text| decoded(&text)) {
+        return Some(Rung::Utf16);
+    }
+    decoded(&String::from_utf8_lossy(disk)).then_some(Rung::Replaced)
 }
 
 /// The lines of `disk` from `start` on, if so many are there: joined by line feeds, without one after the last. A
@@ -111,6 +116,8 @@ mod tests {
             ("a", b"a\n", Some(Rung::FinalNewline)),
             ("a\n", b"a", Some(Rung::FinalNewline)),
             ("a\n", b"\xff\xfea\0\r\0\n\0", Some(Rung::Utf16)),
+            ("a\u{fffd}\n", b"a\xe9\r\n", Some(Rung::Replaced)),
+            ("a\u{fffd}\n", b"b\xe9\n", None),
             ("a\n", b"b\n", None),
             ("a\rb", b"ab", None),
             ("a", b"a\n\n", None),

@@ -4,7 +4,7 @@
 //! and after the deadline the process is gone: what was seen until then is kept for the next hook, and one line says so in
 //! the journal and on stderr. Everything that may take long happens on a thread that nobody waits for.
 
-use super::shell::{Done, Shell};
+use super::shell::{Done, Shell, Stop};
 use super::words::harmless;
 use crate::agent::hook::spool::{self, Spool};
 use crate::agent::hook::{Agent, Event, Payload, Reply, Turn, turn};
@@ -82,7 +82,13 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
     };
     match ended {
         Ok(answer) if answer.is_empty() => {}
-        Ok(answer) => shell.out.line(answer)?,
+        Ok(answer) => {
+            // An agent that cannot be told goes on; one exit code of ours would stop it.
+            if shell.out.line(answer).and_then(|()| shell.out.flush()).is_err() {
+                complain(shell, &kept, "its answer cannot be written to stdout");
+                return Err(Stop::Unread);
+            }
+        }
         Err(why) => complain(shell, &kept, &format!("{why}{}", kept.keep())),
     }
     if let Some(why) = broken {
@@ -144,8 +150,9 @@ impl Task {
         if event.len() as u64 > EVENT_BYTES_MAX {
             return Err(format!("the event is longer than {EVENT_BYTES_MAX} bytes"));
         }
-        let event: Value =
-            serde_json::from_slice(&event).map_err(|error| format!("the event is no JSON: {error}"))?;
+        let event: Value = serde_json::from_slice(&event)
+            .or_else(|_| serde_json::from_str(&whole_letters(&String::from_utf8_lossy(&event))))
+            .map_err(|error| format!("the event is no JSON: {error}"))?;
         let payload = self.agent.read(&event)?;
         if matches!(payload.event, Event::Other) {
             return Ok(String::new());
@@ -162,9 +169,13 @@ impl Task {
         let seen = turn.look();
         let line = seen.as_ref().map(|sighting| (spool.clone(), spool::line(sighting)));
         let event = format!("{} of session {}", payload.name, payload.session);
-        let _ = self.tell.send(Told::Seen(Kept { event, line }));
+        let _ = self.tell.send(Told::Seen(Kept { event: event.clone(), line }));
         let socket = self.socket.as_ref().unwrap_or(&folders.socket);
-        let asked = Client::connect(socket).and_then(|mut client| turn.ask(&mut client, &spool, seen));
+        let asked = Client::connect(socket).and_then(|mut client| turn.ask(&mut client, &spool));
+        if asked.as_ref().is_err_and(turn::is_final) {
+            // What is refused now will be refused again, and everything later would wait behind it.
+            let _ = self.tell.send(Told::Seen(Kept { event, line: None }));
+        }
         asked.map_err(|error: ClientError| error.to_string())
     }
 
@@ -181,6 +192,30 @@ impl Task {
             at: now(),
         }
     }
+}
+
+/// JSON in which half a letter is the sign for none: a harness that counts UTF-16 units cuts long outputs within one.
+fn whole_letters(json: &str) -> String {
+    let unit = |at: &str| u16::from_str_radix(at.strip_prefix("\\u")?.get(..4)?, 16).ok();
+    let (mut whole, mut rest) = (String::with_capacity(json.len()), json);
+    while let Some(at) = rest.find('\\') {
+        whole.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let after = rest.get(6..).unwrap_or_default();
+        let len = match unit(rest) {
+            Some(0xd800..=0xdbff) if matches!(unit(after), Some(0xdc00..=0xdfff)) => 12,
+            Some(0xd800..=0xdfff) => {
+                whole.push_str("\\ufffd");
+                rest = after;
+                continue;
+            }
+            Some(_) => 6,
+            None => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+        };
+        whole.push_str(&rest[..len]);
+        rest = &rest[len..];
+    }
+    whole + rest
 }
 
 /// Where the agent was started, as it tells its hooks.
@@ -224,6 +259,19 @@ fn complain(shell: &mut Shell, kept: &Kept, why: &str) {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    #[test]
+    fn half_a_letter_is_no_reason_to_hear_nothing() {
+        for (json, want) in [
+            (r#"["a\ud83d"]"#, r#"["a\ufffd"]"#),
+            (r#"["\ude00\ud83d\ud83d\ude00é\\ud83d\n"]"#, r#"["\ufffd\ufffd\ud83d\ude00é\\ud83d\n"]"#),
+            (r#"["\u00e9"]"#, r#"["\u00e9"]"#),
+            (r#"["\"#, r#"["\"#),
+            (r#"["\ud83"#, r#"["\ud83"#),
+        ] {
+            assert_eq!(super::whole_letters(json), want);
+        }
+    }
 
     #[test]
     fn the_holder_is_a_process_that_lives() {

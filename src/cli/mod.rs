@@ -135,6 +135,8 @@ impl Command {
 
 /// Runs the program with these arguments, the program's own name first.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let hook = arguments.iter().any(|argument| argument == "hook");
     let (done, out) = match Cli::try_parse_from(arguments) {
         Ok(cli) => {
             let mut shell = Shell::new(cli.globals);
@@ -143,7 +145,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         Err(usage) => {
             let mut out = Out::new();
-            (say_usage(&usage, &mut out), out)
+            let said = say_usage(&usage, &mut out);
+            // With 2 a hook that is misspelled in the settings would stop its agent at every tool.
+            (said.map(|code| if hook { code.min(1) } else { code }), out)
         }
     };
     end(done, out)

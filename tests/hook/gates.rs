@@ -52,6 +52,40 @@ fn a_stale_result_that_is_not_critical_stops_no_edit_of_another_file() {
 }
 
 #[test]
+fn a_stale_file_is_the_same_however_it_is_spelled() {
+    let place = Place::new();
+    place.write("a.rs", "1\n");
+    place.write("sub/b.rs", "1\n");
+    std::os::unix::fs::symlink("a.rs", place.root.join("link.rs")).unwrap();
+    let daemon = Daemon::start(&place.home);
+    let agent = Agent::new(&place, &daemon.folders.socket, "spelled");
+    agent.start("startup").nothing();
+    agent.read("a.rs").nothing();
+    place.write("a.rs", "2\n");
+    for path in ["a.rs", "./a.rs", "sub/../a.rs", "link.rs"] {
+        assert_eq!(agent.edit(path, "2", "3").decision.expect("it is stale").0, "deny", "{path}");
+    }
+}
+
+#[test]
+fn an_edit_of_many_places_meets_each_of_them() {
+    let place = Place::new();
+    place.write("a.rs", "x\n2\n3\n4\nx\n");
+    let daemon = Daemon::start(&place.home);
+    let agent = Agent::new(&place, &daemon.folders.socket, "many");
+    agent.start("startup").nothing();
+    agent.read("a.rs").nothing();
+    place.write("a.rs", "x\n2\n3\nfour\nx\n");
+    agent.read_lines("a.rs", 1, 2).nothing();
+    let input =
+        json!({ "file_path": agent.path("a.rs"), "old_string": "x", "new_string": "y", "replace_all": true });
+    let edit = json!({ "tool_name": "Edit", "tool_input": input });
+    assert_eq!(agent.fire("PreToolUse", &edit).decision.expect("the last was not read again").0, "deny");
+    agent.read_lines("a.rs", 4, 2).nothing();
+    agent.fire("PreToolUse", &edit).nothing();
+}
+
+#[test]
 fn a_fork_edits_nothing_outside_of_its_workspace() {
     let place = Place::new();
     place.write("a.rs", "1\n");

@@ -57,6 +57,61 @@ fn a_daemon_that_never_answers_costs_the_deadline_and_no_more() {
 }
 
 #[test]
+fn what_is_told_late_of_a_tree_is_never_fresh() {
+    let place = Place::new();
+    place.write("src/a.rs", "1\n");
+    let daemon = Daemon::start(&place.home);
+    let agent = Agent::new(&place, &daemon.folders.socket, "late");
+    agent.start("startup").nothing();
+    daemon.stop();
+    agent.bash("grep -rn 1 src", "src/a.rs:1:1");
+    place.write("src/a.rs", "2\n");
+    let daemon = Daemon::start(&place.home);
+    agent.prompt().nothing();
+    let report = daemon.ask("decide", &json!({ "session": "late" }));
+    assert_eq!((&report["stale"], &report["counts"]["fresh"]), (&json!(["grep -rn 1 src"]), &json!(0)));
+}
+
+#[test]
+fn what_the_daemon_will_never_take_holds_up_nothing_later() {
+    let place = Place::new();
+    place.write("a.rs", "1\n");
+    let daemon = Daemon::start(&place.home);
+    let agent = Agent::new(&place, &daemon.folders.socket, "stuck");
+    agent.start("startup").nothing();
+    let input = json!({ "pattern": "*/".repeat(1_500) });
+    let call = json!({ "tool_name": "Glob", "tool_input": input, "tool_response": { "filenames": [] } });
+    let said = agent.fire("PostToolUse", &call);
+    assert!(said.complaints.contains("bytes") && !said.complaints.contains("waits"), "{said:?}");
+    agent.read("a.rs").nothing();
+    // It waited already.
+    daemon.stop();
+    agent.fire("PostToolUse", &call);
+    let _daemon = Daemon::start(&place.home);
+    agent.read("a.rs").nothing();
+    assert_eq!(walk(&place.home.join(".local/state/staled/hooks")).len(), 0);
+}
+
+#[test]
+fn no_exit_code_of_ours_stops_the_agent() {
+    let place = Place::new();
+    place.write("a.rs", "1\n");
+    let daemon = Daemon::start(&place.home);
+    let agent = Agent::new(&place, &daemon.folders.socket, "codes");
+    agent.start("startup").nothing();
+    agent.read("a.rs").nothing();
+    place.write("a.rs", "2\n");
+    let command = agent.settings["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
+    let event = json!({ "session_id": "codes", "cwd": place.root, "hook_event_name": "UserPromptSubmit" });
+    let mut said = super::Said::default();
+    agent.run(&format!("{command} >/dev/full"), "any", &event.to_string(), &mut said);
+    assert!(said.complaints.contains("its answer cannot be written"), "{said:?}");
+    let misspelled =
+        std::process::Command::new(env!("CARGO_BIN_EXE_staled")).args(["hook", "cloude"]).output().unwrap();
+    assert_eq!(misspelled.status.code(), Some(1), "2 would stop an agent");
+}
+
+#[test]
 fn what_is_no_event_is_no_trouble() {
     let place = Place::new();
     let daemon = Daemon::start(&place.home);

@@ -38,9 +38,15 @@ impl<'a> Agent<'a> {
         let command = format!("{} hook claude-code", env!("CARGO_BIN_EXE_staled"));
         let hook = |matcher: &str| json!([{ "matcher": matcher, "hooks": [{ "type": "command", "command": command, "timeout": 3 }] }]);
         let mut hooks = json!({ "PreToolUse": hook("Edit|Write|MultiEdit|NotebookEdit") });
-        for event in
-            ["SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop", "SessionEnd"]
-        {
+        for event in [
+            "SessionStart",
+            "UserPromptSubmit",
+            "PostToolUse",
+            "PostToolUseFailure",
+            "InstructionsLoaded",
+            "Stop",
+            "SessionEnd",
+        ] {
             hooks[event] = hook("");
         }
         let agent = Self {
@@ -177,6 +183,17 @@ impl<'a> Agent<'a> {
         let after = self.fire("PostToolUse", &answered);
         assert_eq!(after.complaints, "");
         said
+    }
+
+    /// Tells several calls at once.
+    fn batch(&self, calls: &[Value]) {
+        let command = self.settings["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
+        let payload = json!({
+            "session_id": self.session, "cwd": self.place.root, "hook_event_name": "PostToolBatch", "tool_calls": calls,
+        });
+        let mut said = Said::default();
+        self.run(command, "PostToolBatch", &payload.to_string(), &mut said);
+        said.nothing();
     }
 
     /// Runs a command that prints something.

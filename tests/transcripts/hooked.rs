@@ -236,7 +236,7 @@ impl<'a> Hooks<'a> {
             at: "2026-11-30T10:00:00Z".to_owned(),
         };
         let turn = Turn::new(&payload, &options, Some(&self.place.root));
-        turn.ask(&mut self.client, &self.spool, turn.look()).unwrap();
+        turn.ask(&mut self.client, &self.spool).unwrap();
         self.events += 1;
     }
 }

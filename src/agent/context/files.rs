@@ -78,7 +78,9 @@ impl Import<'_> {
         let part = |range: &Range| {
             let digest = match disk.as_deref().and_then(|disk| lines(disk, range.start, range.lines)) {
                 // The mark that may open a file is no text to an agent, and a byte like others to a digest.
-                Some(here) if unmarked(&here) == range.content.0 => digest::blake3(&here),
+                Some(here) if *String::from_utf8_lossy(unmarked(&here)).as_bytes() == *range.content.0 => {
+                    digest::blake3(&here)
+                }
                 _ => range.digest,
             };
             part(path, range.start, range.lines, Some(digest.to_string()))

@@ -26,6 +26,7 @@ impl Import<'_> {
         let shown = asked.shown.as_ref().and_then(|shown| plain(&shown.0, wanted, numbered));
         let shown = shown.as_deref();
         let seen = match wanted {
+            _ if disk.is_none() && self.missed(asked, path) => belief(whole(path), source(path, "absent")),
             Part::Whole => whole_file(path, disk.as_deref(), shown),
             wanted => some_lines(path, disk.as_deref(), shown, wanted),
         };
@@ -39,6 +40,15 @@ impl Import<'_> {
             captured_at: moment(asked.captured_at.as_ref()),
             ..seen
         });
+    }
+}
+
+impl Import<'_> {
+    /// Whether the command found no such file, and there is none.
+    fn missed(&self, asked: &Asked, path: &Path) -> bool {
+        let gone = std::fs::symlink_metadata(self.places.root.join(path)).is_err();
+        let said = |shown: &[u8]| shown.trim_ascii_end().ends_with(b"No such file or directory");
+        gone && (asked.failed || asked.shown.as_ref().is_some_and(|shown| said(&shown.0)))
     }
 }
 

@@ -187,7 +187,9 @@ fn first_changed(row: &Value) -> String {
 fn name(text: &str) -> String {
     let odd = |symbol: char| {
         symbol.is_control()
-            || matches!(symbol, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+            // What turns the direction of a text, and what a model reads where a person sees nothing.
+            || matches!(symbol, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(symbol, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e0fff}')
     };
     let mut shown = String::new();
     for (at, symbol) in text.chars().enumerate() {

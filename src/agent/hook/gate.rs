@@ -6,16 +6,22 @@
 use super::event::{Call, text};
 use super::facts::{Part, Rows, is_doubtful, sentence};
 use super::turn::{Options, Reply, Verdict};
+use crate::agent::rebase::{Places, Rebased, rebase};
 use crate::config::Gate;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What becomes of an edit of `path`, by the session's status.
 pub(super) fn judge(status: &Value, call: &Call, path: &Path, options: &Options) -> Reply {
     let root = Path::new(status["root"].as_str().unwrap_or("/"));
-    let place = path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
     let rows = Rows::of(status);
-    let (stale, parts) = rows.of_path(&place);
+    let (mut stale, mut parts) = (Vec::new(), Vec::new());
+    for place in spellings(path, root) {
+        let (more_stale, more_parts) = rows.of_path(&place);
+        stale.extend(more_stale);
+        parts.extend(more_parts);
+    }
     let (doubtful, stale): (Vec<&Value>, Vec<&Value>) = stale.into_iter().partition(|row| is_doubtful(row));
     if !stale.is_empty() && !was_read_again(call, path, &parts) {
         return reply(options.target, &stale, "This file is not what this session read:");
@@ -27,6 +33,21 @@ pub(super) fn judge(status: &Value, call: &Call, path: &Path, options: &Options)
         return reply(options.others, &others, "This session rests on what has changed since it was read:");
     }
     reply(Gate::Warn, &doubtful, "This file cannot be verified:")
+}
+
+/// The file as it may have been told: as it is spelled, without `..`, and as the disk resolves it; relative to the root
+/// where it is below it.
+fn spellings(path: &Path, root: &Path) -> BTreeSet<String> {
+    let places = Places { root, first_cwd: None, cwds: &[], maps: &[], home: None };
+    let (Rebased::Inside(plain) | Rebased::Outside(plain)) = rebase(path, &places);
+    let real = std::fs::canonicalize(path).ok();
+    let here = std::fs::canonicalize(root).ok();
+    let below = |path: &Path| {
+        let inside =
+            [Some(root), here.as_deref()].into_iter().flatten().find_map(|root| path.strip_prefix(root).ok());
+        inside.unwrap_or(path).to_string_lossy().into_owned()
+    };
+    [Some(path.to_owned()), Some(plain), real].iter().flatten().map(|path| below(path)).collect()
 }
 
 fn reply(gate: Gate, rows: &[&Value], head: &str) -> Reply {
@@ -54,11 +75,17 @@ fn was_read_again(call: &Call, path: &Path, parts: &[Part<'_>]) -> bool {
     let disk = disk.replace("\r\n", "\n");
     let one = std::slice::from_ref(&call.input);
     let edits = call.input.get("edits").and_then(Value::as_array).map_or(one, Vec::as_slice);
-    edits.iter().all(|edit| {
-        let Some(old) = text(edit, "old_string") else { return false };
-        let Some(at) = disk.find(old) else { return false };
-        let first = disk[..at].matches('\n').count() + 1;
-        let last = first + old.trim_end_matches('\n').matches('\n').count();
-        parts.iter().any(|part| part.first <= first && last <= part.last)
-    })
+    // What is replaced or taken away whole says nothing of its lines.
+    !edits.is_empty()
+        && edits.iter().all(|edit| {
+            let Some(old) = text(edit, "old_string") else { return false };
+            let all = edit.get("replace_all").and_then(Value::as_bool) == Some(true);
+            let mut places = disk.match_indices(old).take(if all { usize::MAX } else { 1 }).peekable();
+            places.peek().is_some()
+                && places.all(|(at, _)| {
+                    let first = disk[..at].matches('\n').count() + 1;
+                    let last = first + old.trim_end_matches('\n').matches('\n').count();
+                    parts.iter().any(|part| part.first <= first && last <= part.last)
+                })
+        })
 }

@@ -30,7 +30,7 @@ pub(super) fn record(session: &str, mut sighting: Sighting, held: &Context) -> C
                 continue;
             }
             keep_critical(&mut told, &path, held);
-            removed.extend(parts_of(&path, held).filter_map(|part| part.id.clone()));
+            removed.extend(forgotten(&path, &sighting.wrote, held).filter_map(|part| part.id.clone()));
             record.invariants.extend(lockfile(&path, &told, held));
         }
         record.results.push(told);
@@ -98,6 +98,16 @@ fn parts_of<'a>(path: &Path, held: &'a Context) -> impl Iterator<Item = &'a Beli
     held.results.iter().filter(move |belief| path_of(belief) == Some(path) && belief.source.range.is_some())
 }
 
+/// The parts that what was told of the whole takes the place of. An edit shows the agent nothing of the file but its own
+/// lines: what somebody else changed in another part before stays as stale as it is.
+fn forgotten<'a>(path: &Path, wrote: &'a [Wrote], held: &'a Context) -> impl Iterator<Item = &'a Belief> {
+    let edit = wrote.iter().find(|wrote| wrote.path.0 == path && !wrote.before.is_empty());
+    let stays = move |part: &Belief| {
+        edit.is_some_and(|edit| !edit.met.iter().any(|met| part.id.as_ref() == Some(met)))
+    };
+    parts_of(path, held).filter(move |part| !stays(part))
+}
+
 /// What the session once had to hold for critical stays so.
 fn keep_critical(told: &mut Belief, path: &Path, held: &Context) {
     let known = whole_of(path, held).into_iter().chain(parts_of(path, held));
@@ -108,8 +118,10 @@ fn keep_critical(told: &mut Belief, path: &Path, held: &Context) {
 
 /// Whether what was told of the whole file takes the place of what was known of it.
 fn renews(told: &Belief, path: &Path, wrote: &[Wrote], held: &Context) -> bool {
-    let looked =
-        matches!(told.tool.as_deref(), Some("Read" | "Edit" | "MultiEdit" | "Write" | "NotebookEdit"));
+    let looked = matches!(
+        told.tool.as_deref(),
+        Some("Read" | "Edit" | "MultiEdit" | "Write" | "NotebookEdit" | "InstructionsLoaded")
+    );
     if told.digest.is_none() && told.source.kind == "file" && !looked {
         // A search named it, or a command showed we cannot tell what of it.
         return whole_of(path, held).is_none() && parts_of(path, held).next().is_none();
@@ -135,6 +147,11 @@ fn add_part(
             // That it is there was known, and not what is in it.
             removed.extend(whole.id.clone());
         } else if whole.digest.as_ref() == now {
+            removed.extend(
+                parts_of(&path, held)
+                    .filter(|known| covers(&part, known))
+                    .filter_map(|known| known.id.clone()),
+            );
             return;
         } else if !record.results.iter().any(|told| told.id == whole.id) {
             record.results.push(faded(whole));

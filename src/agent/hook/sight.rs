@@ -8,8 +8,9 @@ use super::event::{Call, text};
 use super::unpatch::{Hunk, befores};
 use crate::agent::claude_code::live;
 use crate::agent::context::{read_small, results};
+use crate::agent::line_ends::lines;
 use crate::agent::rebase::{Places, Rebased, rebase};
-use crate::protocol::context::Belief;
+use crate::protocol::context::{Belief, Context, Source};
 use crate::protocol::path::WirePath;
 use crate::world::digest::blake3;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,23 @@ impl Sighting {
     }
 }
 
+impl Sighting {
+    /// The same, told late. The disk may have changed since, and must not stand in for what nothing is known of but that
+    /// it was asked: that is never fresh.
+    pub(super) fn late(mut self, held: &Context) -> Self {
+        let known = |told: &Belief| held.results.iter().any(|known| known.source.path == told.source.path);
+        self.told.retain(|told| told.source.kind != "file" || told.digest.is_some() || !known(told));
+        let unknown = |told: &&mut Belief| {
+            told.digest.is_none() && !matches!(told.source.kind.as_str(), "absent" | "volatile")
+        };
+        for told in self.told.iter_mut().filter(unknown) {
+            let what = format!("{}, told late", told.id.as_deref().unwrap_or_default());
+            told.source = Source { kind: "volatile".to_owned(), what: Some(what), ..Source::default() };
+        }
+        self
+    }
+}
+
 /// A file that the agent wrote.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Wrote {
@@ -56,6 +74,9 @@ pub struct Wrote {
     pub path: WirePath,
     /// What it may have been before, in every spelling of its line ends; empty where the agent wrote all of it.
     pub before: Vec<String>,
+    /// The parts known of it that stood there as they were known when it was edited, by their ids.
+    #[serde(default)]
+    pub met: Vec<String>,
 }
 
 /// Where the calls were made.
@@ -72,15 +93,22 @@ pub(super) struct Scene<'a> {
 }
 
 /// What the calls showed and wrote.
-pub(super) fn sight(calls: &[Call], scene: Scene<'_>) -> Sighting {
+///
+/// `held` is what the session knew, where that is at hand; without it no part is known to have been met.
+pub(super) fn sight(calls: &[Call], scene: Scene<'_>, held: Option<&Context>) -> Sighting {
     let places = Places { root: scene.root, first_cwd: None, cwds: &[], maps: &[], home: scene.home };
     let mut wrote: Vec<Wrote> = Vec::new();
     let calls: Vec<Call> = calls
         .iter()
+        .filter(|call| !is_silent(call) || !is_known(call, &places, held))
         .flat_map(|call| {
             let completed = Edited::of(call).map(|edited| edited.completed(call));
-            let (calls, before) = completed.unwrap_or_else(|| (vec![call.clone()], Vec::new()));
-            wrote.extend(written(call, &places).map(|path| Wrote { path: WirePath(path), before }));
+            let (calls, before, original) =
+                completed.unwrap_or_else(|| (vec![call.clone()], Vec::new(), None));
+            wrote.extend(written(call, &places).map(|path| {
+                let met = original.map(|original| met(&original, &path, held)).unwrap_or_default();
+                Wrote { path: WirePath(path), before, met }
+            }));
             calls
         })
         .collect();
@@ -96,6 +124,40 @@ pub(super) fn sight(calls: &[Call], scene: Scene<'_>) -> Sighting {
         }
     }
     Sighting { told, wrote, whole, ..Sighting::at(scene.root) }
+}
+
+/// Whether the answer shows nothing: the agent was referred to what it knows already, or the harness kept the answer to
+/// itself, as it does in a batch. The disk must not stand in for what was seen then.
+fn is_silent(call: &Call) -> bool {
+    let response = call.response.as_ref().filter(|response| response.is_object());
+    match call.tool.as_str() {
+        _ if call.error.is_some() => false,
+        "Read" => response.is_none_or(|response| text(response, "type") == Some("file_unchanged")),
+        "Edit" | "MultiEdit" | "Write" | "NotebookEdit" => response.is_none(),
+        _ => false,
+    }
+}
+
+/// Whether something is known of the file that a call names, or may be.
+fn is_known(call: &Call, places: &Places<'_>, held: Option<&Context>) -> bool {
+    let (Some(path), Some(held)) = (target(call), held) else { return true };
+    let (Rebased::Inside(path) | Rebased::Outside(path)) = rebase(Path::new(path), places);
+    held.results.iter().any(|known| known.source.path.as_ref().is_some_and(|known| known.0 == path))
+}
+
+/// The known parts of a file that stand in `original` as they are known.
+fn met(original: &str, path: &Path, held: Option<&Context>) -> Vec<String> {
+    let of_path = |part: &&Belief| part.source.path.as_ref().is_some_and(|known| known.0 == path);
+    let stands = |part: &&Belief| {
+        let Some(range) = part.source.range else { return false };
+        let marked = format!("\u{feff}{original}");
+        [original, &marked].iter().any(|text| {
+            let there = lines(text.as_bytes(), range.start_line, range.lines);
+            there.is_some_and(|there| part.digest == Some(blake3(&there).to_string()))
+        })
+    };
+    let parts = held.into_iter().flat_map(|held| &held.results).filter(of_path).filter(stands);
+    parts.filter_map(|part| part.id.clone()).collect()
 }
 
 fn whole_of(part: &Belief, root: &Path) -> Option<(String, String)> {
@@ -143,9 +205,10 @@ impl<'a> Edited<'a> {
     }
 
     /// The call with the text before the edit, which the harness leaves out of longer files, and what that digests to.
-    fn completed(&self, call: &Call) -> (Vec<Call>, Vec<String>) {
+    /// Last comes that text, where it is known.
+    fn completed(&self, call: &Call) -> (Vec<Call>, Vec<String>, Option<String>) {
         if let Some(before) = self.response.get(self.original).and_then(Value::as_str) {
-            return (vec![call.clone()], spellings(before));
+            return (vec![call.clone()], spellings(before), Some(before.to_owned()));
         }
         let hunks = Hunk::all(self.response).unwrap_or_default();
         let disk = read_small(Path::new(self.path)).and_then(|disk| String::from_utf8(disk).ok());
@@ -156,13 +219,14 @@ impl<'a> Edited<'a> {
                 .iter()
                 .map(|hunk| look(self.path, &hunk.after().collect::<Vec<_>>().join("\n"), hunk.start));
             let looks = looks.chain(new.filter(|_| hunks.is_empty())).collect();
-            return (looks, vec![NOTHING.to_owned()]);
+            return (looks, vec![NOTHING.to_owned()], None);
         };
         let mut completed = call.clone();
         if let Some(response) = &mut completed.response {
             response[self.original] = json!(before);
         }
-        (vec![completed], befores.iter().flat_map(|before| spellings(before)).collect())
+        let original = Some(before.clone());
+        (vec![completed], befores.iter().flat_map(|before| spellings(before)).collect(), original)
     }
 }
 

@@ -74,32 +74,27 @@ impl<'a> Turn<'a> {
     /// What the event shows, where it shows anything.
     #[must_use]
     pub fn look(&self) -> Option<Sighting> {
-        self.look_from(&self.root)
+        self.look_from(&self.root, None)
     }
 
-    fn look_from(&self, root: &Path) -> Option<Sighting> {
+    fn look_from(&self, root: &Path, held: Option<&Context>) -> Option<Sighting> {
         let scene =
             Scene { root, cwd: &self.payload.cwd, home: self.options.home.as_deref(), at: &self.options.at };
         match &self.payload.event {
-            Event::After(calls) => Some(sight(calls, scene)),
+            Event::After(calls) => Some(sight(calls, scene, held)),
             Event::Loaded(path) => Some(loaded(path, scene)),
             _ => None,
         }
     }
 
-    /// Tells the daemon what was seen, and says what the agent is to know.
-    pub fn ask(
-        &self,
-        client: &mut Client,
-        spool: &Spool,
-        seen: Option<Sighting>,
-    ) -> Result<Reply, ClientError> {
+    /// Tells the daemon, and says what the agent is to know.
+    pub fn ask(&self, client: &mut Client, spool: &Spool) -> Result<Reply, ClientError> {
         self.tell_waiting(client, spool)?;
         match &self.payload.event {
             Event::Begun(begin) => self.begun(client, *begin),
             Event::Prompted => self.prompted(client),
             Event::Before(calls) => self.before(client, calls),
-            Event::After(_) | Event::Loaded(_) => self.after(client, seen),
+            Event::After(_) | Event::Loaded(_) => self.after(client),
             Event::Rested => self.rested(client),
             Event::Other => Ok(Reply::default()),
         }
@@ -112,9 +107,13 @@ impl<'a> Turn<'a> {
             return Ok(());
         }
         for waiting in waiting {
-            if let Some(sighting) = &waiting.sighting {
+            if let Some(sighting) = waiting.sighting.clone() {
                 let held = self.held_or_begun(client)?;
-                self.record(client, sighting.clone(), &held)?;
+                match self.record(client, sighting.late(&held), &held) {
+                    // It will be refused for ever, and nothing later of the session is to wait for it.
+                    Err(error) if is_final(&error) => {}
+                    told => told?,
+                }
             }
             let _ = waiting.done();
         }
@@ -231,11 +230,10 @@ impl<'a> Turn<'a> {
         Ok(super::gate::judge(&status, call, &self.payload.cwd.join(path), self.options))
     }
 
-    fn after(&self, client: &mut Client, seen: Option<Sighting>) -> Result<Reply, ClientError> {
+    fn after(&self, client: &mut Client) -> Result<Reply, ClientError> {
         let held = self.held_or_begun(client)?;
         let root = held.root.as_ref().map_or(&self.root, |root| &root.0);
-        let seen = if *root == self.root { seen } else { self.look_from(root) };
-        let Some(mut sighting) = seen else { return Ok(Reply::default()) };
+        let Some(mut sighting) = self.look_from(root, Some(&held)) else { return Ok(Reply::default()) };
         let Event::After(calls) = &self.payload.event else {
             self.record(client, sighting, &held)?;
             return Ok(Reply::default());
@@ -365,6 +363,12 @@ fn parse(text: &str) -> Result<Value, ClientError> {
 
 fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ClientError> {
     serde_json::from_str(text).map_err(|error| ClientError::Nonsense(error.to_string()))
+}
+
+/// Whether the daemon will never take it, however often it is told.
+#[must_use]
+pub fn is_final(error: &ClientError) -> bool {
+    matches!(error, ClientError::Refused(refusal) if matches!(refusal.outcome(), "invalid_params" | "too_large"))
 }
 
 fn is_word(error: &ClientError, word: &str) -> bool {

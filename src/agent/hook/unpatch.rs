@@ -35,7 +35,8 @@ pub(super) fn befores(after: &str, hunks: &[Hunk<'_>], result: &Value) -> Vec<St
     };
     // Deleting whole lines takes their last line end along.
     let whole_line = format!("{old}\n");
-    let olds = if new.is_empty() { vec![whole_line.as_str(), old] } else { vec![old] };
+    let takes_line_end = new.is_empty() && !old.ends_with('\n');
+    let olds = if takes_line_end { vec![whole_line.as_str(), old] } else { vec![old] };
     let back = |at: &usize, old: &str| format!("{}{old}{}", &after[..*at], &after[at + new.len()..]);
     let mut befores: Vec<String> =
         olds.iter().flat_map(|old| places.iter().map(move |at| back(at, old)).collect::<Vec<_>>()).collect();
