@@ -166,9 +166,11 @@ impl Task {
         let spool = Spool::of(&folders.state, &payload.session);
         let options = self.options(payload);
         let turn = Turn::new(payload, &options, project().as_deref());
-        let seen = turn.look();
-        let line = seen.as_ref().map(|sighting| (spool.clone(), spool::line(sighting)));
         let event = format!("{} of session {}", payload.name, payload.session);
+        // Until it is looked at, all that can be kept is that there was something.
+        let unseen = turn.unseen().map(|sighting| (spool.clone(), spool::line(&sighting)));
+        let _ = self.tell.send(Told::Seen(Kept { event: event.clone(), line: unseen }));
+        let line = turn.look().map(|sighting| (spool.clone(), spool::line(&sighting)));
         let _ = self.tell.send(Told::Seen(Kept { event: event.clone(), line }));
         let socket = self.socket.as_ref().unwrap_or(&folders.socket);
         let asked = Client::connect(socket).and_then(|mut client| turn.ask(&mut client, &spool));

@@ -36,7 +36,7 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
     if args.watch {
         return super::watch::watch(args.session.as_deref(), shell);
     }
-    let answer = shell.ask("status", &Status { session: args.session.clone() })?;
+    let answer = shell.ask("status", &Status { session: args.session.clone(), ..Status::default() })?;
     if !answer.printed {
         print(&answer.value, args.session.is_some(), shell)?;
     }

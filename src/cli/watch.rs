@@ -21,7 +21,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 const RESTLESS: [&str; 3] = ["clock", "uptime_s", "events"];
 
 pub(super) fn watch(session: Option<&str>, shell: &mut Shell) -> Done {
-    let mut watch = Watch { status: Status { session: session.map(str::to_owned) }, shown: None };
+    let mut watch =
+        Watch { status: Status { session: session.map(str::to_owned), ..Status::default() }, shown: None };
     let mut told = watch.subscribe(shell)?;
     loop {
         let round = watch.show(shell).and_then(|()| {

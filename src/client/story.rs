@@ -118,12 +118,13 @@ fn rows_of(
     root: &Path,
     target: &Target,
 ) -> Result<Vec<(String, Value)>, ClientError> {
-    let answer: Value = match client.ask("status", &Status { session: Some(session.to_owned()) }) {
-        Ok(answer) => parse(&answer)?,
-        // Dropped since it was listed, or without a row.
-        Err(ClientError::Refused(_)) => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
+    let answer: Value =
+        match client.ask("status", &Status { session: Some(session.to_owned()), ..Status::default() }) {
+            Ok(answer) => parse(&answer)?,
+            // Dropped since it was listed, or without a row.
+            Err(ClientError::Refused(_)) => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
     let rows = answer["rows"].as_array().into_iter().flatten();
     let about = rows.filter(|row| target.is_source_of(row, Some(root)));
     Ok(about.map(|row| (session.to_owned(), row.clone())).collect())

@@ -93,7 +93,8 @@ struct StaleCheck {
 }
 
 fn stale_check(ask: StaleCheck, client: &mut Client) -> Result<String, Failed> {
-    let status: Value = parse(&client.ask("status", &Status { session: Some(ask.session) })?)?;
+    let status: Value =
+        parse(&client.ask("status", &Status { session: Some(ask.session), ..Status::default() })?)?;
     let rows = status["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
     let stale: Vec<&Value> = rows.iter().filter(|row| row["status"] != "fresh").collect();
     let mut answer = json!({

@@ -217,6 +217,9 @@ pub struct Status {
     /// The session; without it, the daemon's own health.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// Of a session: `all` (default) or `stale`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<String>,
 }
 
 /// Parameters of `touch_ack`.

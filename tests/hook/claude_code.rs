@@ -71,21 +71,60 @@ fn what_was_shown_counts_and_not_what_is_there_when_the_hook_runs() {
 #[test]
 fn some_lines_are_known_by_themselves_and_make_an_edit_of_them_possible() {
     let place = Place::new();
-    place.write("a.rs", "1\n2\n3\n4\n5\n");
+    let text = |second: &str, ninth: &str| format!("1\n{second}\n3\n4\n5\n6\n7\n8\n{ninth}\n10\n");
+    place.write("a.rs", &text("2", "9"));
     let daemon = Daemon::start(&place.home);
     let agent = Agent::new(&place, &daemon.folders.socket, "cc-3");
     agent.start("startup").nothing();
     agent.read("a.rs").nothing();
-    place.write("a.rs", "1\nX\n3\n4\n5\n");
+    place.write("a.rs", &text("X", "Z"));
+    agent.prompt().tells(&["a.rs"]);
     // What is read again in part is told no more; the whole is not called fresh by it.
-    agent.read_lines("a.rs", 2, 2).nothing();
+    agent.read_lines("a.rs", 2, 3).nothing();
     agent.prompt().nothing();
-    let report = daemon.ask("decide", &json!({ "session": "cc-3" }));
-    assert_eq!((&report["transition"], &report["drop"]), (&json!("resume"), &json!(["a.rs"])));
+    let whole_is_stale = || {
+        let report = daemon.ask("decide", &json!({ "session": "cc-3" }));
+        assert_eq!((&report["transition"], &report["drop"]), (&json!("resume"), &json!(["a.rs"])));
+    };
+    whole_is_stale();
     assert_eq!(agent.edit("a.rs", "5", "6").decision.expect("it was not read again").0, "deny");
-    agent.edit("a.rs", "X", "Y").nothing();
-    let report = daemon.ask("decide", &json!({ "session": "cc-3" }));
-    assert_eq!(report["stale"], json!([]), "an edit of what was read again renews the file");
+    // Nor is it by an edit of what was read again, for nobody has shown what else has changed.
+    agent.edit("a.rs", "X", "Y\nY").nothing();
+    whole_is_stale();
+    // What was read again is known where it stands now.
+    agent.edit("a.rs", "4", "four").nothing();
+    whole_is_stale();
+    agent.prompt().nothing();
+    assert_eq!(agent.edit("a.rs", "Z", "z").decision.expect("it was not read again").0, "deny");
+    place.write("a.rs", &text("other", "9"));
+    agent.prompt().tells(&["a.rs, lines 2-5: its content differs"]);
+    agent.read("a.rs").nothing();
+    agent.edit("a.rs", "5", "five").nothing();
+    assert_eq!(daemon.ask("decide", &json!({ "session": "cc-3" }))["stale"], json!([]));
+}
+
+#[test]
+fn what_a_sub_agent_was_shown_its_parent_was_not() {
+    let place = Place::new();
+    place.write("a.rs", "1\n");
+    let daemon = Daemon::start(&place.home);
+    let agent = Agent::new(&place, &daemon.folders.socket, "cc-13");
+    agent.start("startup").nothing();
+    agent.read("a.rs").nothing();
+    place.write("a.rs", "2\n");
+    let file = json!({ "filePath": agent.path("a.rs"), "content": "2\n", "startLine": 1, "numLines": 2, "totalLines": 2 });
+    let read = json!({
+        "agent_id": "sub-1", "tool_name": "Read", "tool_input": { "file_path": agent.path("a.rs") },
+        "tool_response": { "type": "text", "file": file },
+    });
+    agent.fire("PostToolUse", &read).nothing();
+    let edit = |whose: Option<&str>| {
+        let input = json!({ "file_path": agent.path("a.rs"), "old_string": "2", "new_string": "3" });
+        agent.fire("PreToolUse", &json!({ "agent_id": whose, "tool_name": "Edit", "tool_input": input }))
+    };
+    edit(Some("sub-1")).nothing();
+    assert_eq!(edit(None).decision.expect("it was not shown").0, "deny");
+    agent.prompt().tells(&["a.rs: its content differs"]);
 }
 
 #[test]
@@ -137,6 +176,19 @@ fn answers_of_commands_go_with_the_sessions_own_edits_and_stale_with_those_of_ot
     agent.bash("cargo test", "ok\n").nothing();
     place.write("src/b.rs", "2\n");
     agent.prompt().tells(&["- cargo test: "]);
+    // The names that it looked for are others by its own new file, and it knows.
+    let glob = json!({ "tool_name": "Glob", "tool_input": { "pattern": "docs/*.md" }, "tool_response": {} });
+    agent.fire("PostToolUse", &glob).nothing();
+    agent.bash("cargo test", "ok\n").nothing();
+    place.write("docs/new.md", "1\n");
+    let input = json!({ "file_path": agent.path("docs/new.md"), "content": "1\n" });
+    let response = json!({ "type": "create", "filePath": agent.path("docs/new.md"), "content": "1\n" });
+    let write = json!({ "tool_name": "Write", "tool_input": input, "tool_response": response });
+    agent.fire("PostToolUse", &write).nothing();
+    agent.prompt().nothing();
+    agent.fire("PostToolUse", &glob).nothing();
+    place.write("docs/other.md", "1\n");
+    agent.prompt().tells(&["docs/*.md"]);
 }
 
 #[test]
@@ -221,7 +273,7 @@ fn an_edit_leaves_as_stale_as_it_was_what_it_did_not_show() {
     agent.read_lines("a.rs", 1, 20).nothing();
     agent.read_lines("a.rs", 80, 15).nothing();
     place.write("a.rs", &lines("outside\n"));
-    agent.edit("a.rs", "5\n", "five\n").nothing();
+    agent.edit("a.rs", "4\n5\n6", "4\nfive\n6").nothing();
     agent.prompt().tells(&["a.rs, lines 80-94: its content differs"]);
     assert_eq!(agent.edit("a.rs", "outside", "mine").decision.expect("it was not read again").0, "deny");
     agent.read_lines("a.rs", 80, 15).nothing();

@@ -7,7 +7,7 @@ mod gates;
 mod goes_on;
 mod others;
 
-use crate::harness::Place;
+use crate::harness::{Place, wait_until};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -128,7 +128,16 @@ impl<'a> Agent<'a> {
     }
 
     fn prompt(&self) -> Said {
-        self.fire("UserPromptSubmit", &json!({ "prompt": "go on" }))
+        let mut said = self.fire("UserPromptSubmit", &json!({ "prompt": "go on" }));
+        // A process that another test is just starting has copies of our files between its fork and its exec.
+        wait_until("nobody writes any more", || {
+            let written = said.context.contains("(live_writer)");
+            if written {
+                said = self.fire("UserPromptSubmit", &json!({ "prompt": "go on" }));
+            }
+            !written
+        });
+        said
     }
 
     /// Reads a file as it is on the disk.
@@ -172,9 +181,15 @@ impl<'a> Agent<'a> {
         std::fs::write(&path, &after).unwrap();
         let line = before[..before.find(old).unwrap()].matches('\n').count() + 1;
         let shown = |text: &str| text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
-        let [minus, plus] = [("-", &before), ("+", &after)]
-            .map(|(sign, text)| format!("{sign}{}", shown(text).split('\n').nth(line - 1).unwrap()));
-        let patch = json!([{ "oldStart": line, "oldLines": 1, "newStart": line, "newLines": 1, "lines": [minus, plus] }]);
+        let (before_lines, after_lines) = (shown(&before), shown(&after));
+        let at = |text: &str, no: usize| text.split('\n').nth(line - 1 + no).unwrap().to_owned();
+        let [removed, added] = [old, new].map(|text| text.matches('\n').count() + 1);
+        let minus = (0..removed).map(|no| format!("-{}", at(&before_lines, no)));
+        let plus = (0..added).map(|no| format!("+{}", at(&after_lines, no)));
+        let lines: Vec<String> = minus.chain(plus).collect();
+        let patch = json!([{
+            "oldStart": line, "oldLines": removed, "newStart": line, "newLines": added, "lines": lines,
+        }]);
         let response = json!({
             "filePath": path, "oldString": old, "newString": new, "originalFile": null, "structuredPatch": patch,
         });

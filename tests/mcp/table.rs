@@ -103,7 +103,7 @@ fn everything(method: &str) -> Value {
         }),
         "fork.status" => serde_json::to_value(fork::OfFork { fork: "f".to_owned() }),
         "fork.list" => serde_json::to_value(fork::List { session: Some(text()) }),
-        "status" => serde_json::to_value(Status { session: Some(text()) }),
+        "status" => serde_json::to_value(Status { session: Some(text()), ..Status::default() }),
         other => panic!("what does {other} take?"),
     };
     value.unwrap()

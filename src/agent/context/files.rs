@@ -102,7 +102,12 @@ impl Import<'_> {
 }
 
 /// Some lines of a file as a result; `None` for lines that no file can have.
-pub(super) fn part(path: &Path, start_line: u64, lines: u64, digest: Option<String>) -> Option<Belief> {
+pub(in crate::agent) fn part(
+    path: &Path,
+    start_line: u64,
+    lines: u64,
+    digest: Option<String>,
+) -> Option<Belief> {
     let last = start_line.checked_add(lines).filter(|_| start_line > 0 && lines > 0)? - 1;
     let range = Some(LineRange { start_line, lines });
     let id = format!("{}:{start_line}-{last}", path.to_string_lossy());

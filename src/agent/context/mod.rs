@@ -15,6 +15,7 @@ mod questions;
 #[cfg(test)]
 mod tests;
 
+pub(super) use files::part;
 pub use invariants::LOCKFILES;
 pub(super) use questions::rests_on;
 

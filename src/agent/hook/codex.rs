@@ -106,9 +106,9 @@ fn made(change: &Change, payload: &Value) -> Vec<Call> {
             let after = disk.map(|disk| plain(&disk));
             let before = after.as_deref().and_then(|after| patch::revert(chunks, after));
             let mut calls = match (before, after, to) {
-                (Some(_), Some(after), Some(_)) => vec![wrote(&now, &after)],
                 (Some(before), Some(after), None) => vec![edited(&now, &before, &after)],
-                // Somebody else wrote since: what the patch left is not there, or not alone.
+                // Somebody else wrote since, and what the patch left is not there, or not alone; or the file has another name,
+                // under which nothing is known of its other lines.
                 _ => chunks.iter().map(|chunk| look(&now, &chunk.left(), 1)).collect(),
             };
             calls.extend(to.as_ref().map(|_| gone(&absolute(path, payload))));

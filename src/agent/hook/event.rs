@@ -50,8 +50,10 @@ impl Agent {
 pub struct Payload {
     /// Who tells.
     pub agent: Agent,
-    /// The agent's own name of the session.
+    /// The agent's own name of the session, and behind it that of the sub-agent.
     pub session: String,
+    /// It is a sub-agent's.
+    pub sub: bool,
     /// Where the agent works.
     pub cwd: PathBuf,
     /// The agent's own name of the event.
@@ -123,7 +125,12 @@ pub(super) fn frame(agent: Agent, payload: &Value, event: Event) -> Result<Paylo
     }
     Ok(Payload {
         agent,
-        session: said("session_id")?.to_owned(),
+        session: match text(payload, "agent_id") {
+            // What a sub-agent was shown its parent was not: each knows what it saw itself.
+            Some(agent) => format!("{}/{agent}", said("session_id")?),
+            None => said("session_id")?.to_owned(),
+        },
+        sub: text(payload, "agent_id").is_some(),
         cwd,
         name: said("hook_event_name")?.to_owned(),
         event,

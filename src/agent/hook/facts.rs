@@ -33,6 +33,12 @@ impl<'a> Rows<'a> {
         Self { rows, read_since }
     }
 
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// The rows that the agent does not know to be out of date: stale, or critical and unknown. What rests on nothing that
     /// can be watched was never fresh, and the agent knew that.
     pub fn news(&self) -> impl Iterator<Item = &'a Value> {
@@ -126,7 +132,9 @@ fn is_answer(row: &Value) -> bool {
 /// One row as a sentence.
 #[must_use]
 pub fn sentence(row: &Value) -> String {
-    let what = serde_json::from_value::<Reference>(row["source"].clone());
+    // A search is called what was looked for; where it looked is the folder alone.
+    let field = if is_answer(row) { "result_id" } else { "source" };
+    let what = serde_json::from_value::<Reference>(row[field].clone());
     let what = what.map_or_else(
         |_| name(row["result_id"].as_str().unwrap_or_default()),
         |path| name(&path.0.to_string_lossy()),

@@ -4,12 +4,13 @@
 //! - Shown or written whole: that is what is known, and the parts that were known before go.
 //! - A part of a file whose whole is known: nothing new while the whole is as it was. Where it is not, the whole stays, as
 //!   stale as it is, no longer critical, and the part stands beside it.
-//! - An edit renews the whole, if what it met was what the session knew of it, or a part that was read since.
+//! - An edit renews the whole, if what it met was what the session knew of it. Where it was not, the whole stays as it is,
+//!   beside the lines that were read since and those that were written.
 //! - What searches and commands read before the session's own edit is not what there is now, and goes.
 
 use super::sight::{Sighting, Wrote};
 use crate::agent::context::{belief, invariant, rests_on, source};
-use crate::protocol::context::{Belief, Context, LineRange};
+use crate::protocol::context::{Belief, Context, LineRange, Source};
 use crate::protocol::path::WirePath;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ pub(super) fn record(session: &str, mut sighting: Sighting, held: &Context) -> C
     for mut told in others {
         if let Some(path) = own_path(&told) {
             if !renews(&told, &path, &sighting.wrote, held) {
+                carry(&path, &sighting.wrote, held, &mut record, &mut removed);
                 continue;
             }
             keep_critical(&mut told, &path, held);
@@ -41,12 +43,23 @@ pub(super) fn record(session: &str, mut sighting: Sighting, held: &Context) -> C
     for wrote in &sighting.wrote {
         let asked =
             held.results.iter().filter(|held| own_path(held).is_none() && held.source.range.is_none());
-        let overtaken = asked.filter(|held| rests_on(&held.source, &wrote.path.0));
+        let overtaken = asked.filter(|held| rests_on(&named(&held.source, wrote), &wrote.path.0));
         removed.extend(overtaken.filter_map(|held| held.id.clone()));
     }
     let told: BTreeSet<&String> = record.results.iter().filter_map(|told| told.id.as_ref()).collect();
     record.remove = removed.into_iter().filter(|id| !told.contains(id)).collect();
     record
+}
+
+/// What a search or a command read, as far as the session's own writing may have changed its answer: a file that it wrote
+/// whole may be new, and then the names are others too.
+fn named(source: &Source, wrote: &Wrote) -> Source {
+    let mut source = source.clone();
+    if wrote.before.is_empty() {
+        source.inputs.iter_mut().flatten().for_each(|input| input.contents = None);
+        source.contents = None;
+    }
+    source
 }
 
 /// Whether nothing is to be recorded.
@@ -130,7 +143,19 @@ fn renews(told: &Belief, path: &Path, wrote: &[Wrote], held: &Context) -> bool {
         return true;
     };
     let known = whole_of(path, held).and_then(|whole| whole.digest.as_ref());
-    known.is_none_or(|known| edit.before.contains(known)) || parts_of(path, held).next().is_some()
+    known.is_none_or(|known| edit.before.contains(known))
+}
+
+/// An edit of a file that is not known whole any more: the whole stays as stale as it is, beside the lines that were read
+/// since and those that were written.
+fn carry(path: &Path, wrote: &[Wrote], held: &Context, record: &mut Context, removed: &mut BTreeSet<String>) {
+    let edit = wrote.iter().rev().find(|wrote| wrote.path.0 == path && !wrote.before.is_empty());
+    let (Some(edit), true) = (edit, parts_of(path, held).next().is_some()) else { return };
+    removed.extend(edit.met.iter().cloned());
+    record.results.extend(edit.carried.iter().cloned());
+    if !edit.carried.is_empty() {
+        record.results.extend(whole_of(path, held).map(faded));
+    }
 }
 
 fn add_part(
@@ -158,6 +183,11 @@ fn add_part(
         }
     }
     keep_critical(&mut part, &path, held);
+    if let Some(now) = whole_now.get(path.to_string_lossy().as_ref()) {
+        // Nobody reads a long lockfile whole: to have looked into it is to know that it is another one.
+        let whole = Belief { digest: Some(now.clone()), ..part.clone() };
+        record.invariants.extend(lockfile(&path, &whole, held));
+    }
     let covered = parts_of(&path, held).filter(|known| covers(&part, known) && known.id != part.id);
     removed.extend(covered.filter_map(|known| known.id.clone()));
     record.results.push(part);

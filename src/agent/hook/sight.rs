@@ -7,10 +7,10 @@
 use super::event::{Call, text};
 use super::unpatch::{Hunk, befores};
 use crate::agent::claude_code::live;
-use crate::agent::context::{read_small, results};
+use crate::agent::context::{self, read_small, results};
 use crate::agent::line_ends::lines;
 use crate::agent::rebase::{Places, Rebased, rebase};
-use crate::protocol::context::{Belief, Context, Source};
+use crate::protocol::context::{Belief, Context, LineRange, Source};
 use crate::protocol::path::WirePath;
 use crate::world::digest::blake3;
 use serde::{Deserialize, Serialize};
@@ -77,6 +77,9 @@ pub struct Wrote {
     /// The parts known of it that stood there as they were known when it was edited, by their ids.
     #[serde(default)]
     pub met: Vec<String>,
+    /// The lines that the agent knows after an edit, whatever it knows of the rest: those, and those that it wrote.
+    #[serde(default)]
+    pub carried: Vec<Belief>,
 }
 
 /// Where the calls were made.
@@ -106,8 +109,9 @@ pub(super) fn sight(calls: &[Call], scene: Scene<'_>, held: Option<&Context>) ->
             let (calls, before, original) =
                 completed.unwrap_or_else(|| (vec![call.clone()], Vec::new(), None));
             wrote.extend(written(call, &places).map(|path| {
-                let met = original.map(|original| met(&original, &path, held)).unwrap_or_default();
-                Wrote { path: WirePath(path), before, met }
+                let met = original.as_deref().map(|original| met(original, &path, held)).unwrap_or_default();
+                let carried = original.map(|original| carried(&original, &path, scene.root, held, &met));
+                Wrote { path: WirePath(path), before, met, carried: carried.unwrap_or_default() }
             }));
             calls
         })
@@ -158,6 +162,53 @@ fn met(original: &str, path: &Path, held: Option<&Context>) -> Vec<String> {
     };
     let parts = held.into_iter().flat_map(|held| &held.results).filter(of_path).filter(stands);
     parts.filter_map(|part| part.id.clone()).collect()
+}
+
+/// The parts that stood before an edit, where they stand after it, and the lines that it wrote.
+fn carried(before: &str, path: &Path, root: &Path, held: Option<&Context>, met: &[String]) -> Vec<Belief> {
+    let disk = read_small(&root.join(path)).and_then(|disk| String::from_utf8(disk).ok());
+    let Some(disk) = disk else { return Vec::new() };
+    let known = held.into_iter().flat_map(|held| &held.results);
+    let known = known.filter(|known| known.id.as_ref().is_some_and(|id| met.contains(id)));
+    let seen: Vec<LineRange> = known.filter_map(|known| known.source.range).collect();
+    let part = |(start, end): (usize, usize)| {
+        let (start, count) = (start as u64 + 1, (end - start) as u64);
+        let digest = lines(disk.as_bytes(), start, count).map(|there| blake3(&there).to_string());
+        let belief = context::part(path, start, count, Some(digest?))?;
+        Some(Belief { tool: Some("Edit".to_owned()), critical: Some(true), ..belief })
+    };
+    seen_after(before, &plain(&disk), &seen).into_iter().filter_map(part).collect()
+}
+
+/// The lines, counted from 0, that are known after an edit by whoever knew these of the text before it.
+fn seen_after(before: &str, after: &str, seen: &[LineRange]) -> Vec<(usize, usize)> {
+    let (old, new): (Vec<&str>, Vec<&str>) = (before.split('\n').collect(), after.split('\n').collect());
+    let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let most = old.len().min(new.len()) - same;
+    let tail = old.iter().rev().zip(new.iter().rev()).take(most).take_while(|(old, new)| old == new).count();
+    let (old_end, new_end) = (old.len() - tail, new.len() - tail);
+    let moved = |at: usize| at - old_end + new_end;
+    let mut known = vec![(same, new_end)];
+    for range in seen {
+        let start = usize::try_from(range.start_line).unwrap_or(usize::MAX).saturating_sub(1);
+        let end = start.saturating_add(usize::try_from(range.lines).unwrap_or(usize::MAX)).min(old.len());
+        if start < same {
+            known.push((start, end.min(same)));
+        }
+        if end > old_end {
+            known.push((moved(start.max(old_end)), moved(end)));
+        }
+    }
+    known.retain(|(start, end)| start < end);
+    known.sort_unstable();
+    known.dedup_by(|next, last| {
+        let touches = next.0 <= last.1;
+        if touches {
+            last.1 = last.1.max(next.1);
+        }
+        touches
+    });
+    known
 }
 
 fn whole_of(part: &Belief, root: &Path) -> Option<(String, String)> {

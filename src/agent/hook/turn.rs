@@ -77,6 +77,18 @@ impl<'a> Turn<'a> {
         self.look_from(&self.root, None)
     }
 
+    /// What is to be told of an event that could not be looked at in time.
+    #[must_use]
+    pub fn unseen(&self) -> Option<Sighting> {
+        let Event::After(calls) = &self.payload.event else { return None };
+        let named = |call: &Call| {
+            target(call).map_or_else(|| call.tool.clone(), |path| format!("{} {path}", call.tool))
+        };
+        let names: Vec<String> = calls.iter().take(10).map(named).collect();
+        let what = format!("what nobody looked at in time: {}", names.join(", "));
+        Some(Sighting { told: vec![volatile("unseen", &what)], ..Sighting::at(&self.root) })
+    }
+
     fn look_from(&self, root: &Path, held: Option<&Context>) -> Option<Sighting> {
         let scene =
             Scene { root, cwd: &self.payload.cwd, home: self.options.home.as_deref(), at: &self.options.at };
@@ -172,18 +184,15 @@ impl<'a> Turn<'a> {
             Err(ClientError::Refused(_)) => return self.register(client, vec![earlier()], false),
             Err(error) => return Err(error),
         };
-        let context = Context {
-            session: Some(self.payload.session.clone()),
-            agent: Some(self.payload.agent.name().to_owned()),
-            ..held
-        };
+        let context =
+            Context { session: Some(self.payload.session.clone()), agent: Some(self.agent()), ..held };
         client.ask("context.register", &context).map(drop)
     }
 
     /// A decision, logged like every other, and what it found stale.
     fn decided(&self, client: &mut Client) -> Result<Reply, ClientError> {
         let holder = self.options.holder.map(|pid| json!({ "pid": pid }));
-        let mut ask = json!({ "session": self.payload.session });
+        let mut ask = json!({ "session": self.payload.session, "rows": "stale" });
         ask.as_object_mut().expect("it is one").extend(holder.map(|holder| ("holder".to_owned(), holder)));
         let report = match client.ask("decide", &ask) {
             Ok(report) => parse(&report)?,
@@ -191,8 +200,11 @@ impl<'a> Turn<'a> {
             Err(error) if is_word(&error, "no_session_context") => return Ok(Reply::default()),
             Err(error) => return Err(error),
         };
+        // Whether lines of what is stale were read since stands in rows that are fresh.
+        let stale = Rows::of(&report).news().next().is_some();
+        let rows = if stale { self.status(client, "all")?.unwrap_or_default() } else { Value::Null };
         let head = "What staled knows of this session's earlier reads:";
-        let mut text = facts::told(&Rows::of(&report), &self.payload.session, head);
+        let mut text = facts::told(&Rows::of(&rows), &self.payload.session, head);
         if let Some(pid) = report["held_by"]["pid"].as_u64() {
             let line = format!("Another process works in this session too (pid {pid}).");
             text = if text.is_empty() { line } else { format!("{text}\n{line}") };
@@ -222,12 +234,21 @@ impl<'a> Turn<'a> {
                 return Ok(Reply { text: reason, verdict: Some(Verdict::Deny) });
             }
         }
-        let status = match client.ask("status", &json!({ "session": self.payload.session })) {
-            Ok(status) => parse(&status)?,
-            Err(error) if is_word(&error, "no_session_context") => return Ok(Reply::default()),
-            Err(error) => return Err(error),
-        };
+        // Most sessions know nothing that is stale, and then the length of the rest does not count.
+        if self.status(client, "stale")?.is_none_or(|status| Rows::of(&status).is_empty()) {
+            return Ok(Reply::default());
+        }
+        let Some(status) = self.status(client, "all")? else { return Ok(Reply::default()) };
         Ok(super::gate::judge(&status, call, &self.payload.cwd.join(path), self.options))
+    }
+
+    /// The rows of the session; `None` where nothing is known of it.
+    fn status(&self, client: &mut Client, rows: &str) -> Result<Option<Value>, ClientError> {
+        match client.ask("status", &json!({ "session": self.payload.session, "rows": rows })) {
+            Ok(status) => parse(&status).map(Some),
+            Err(error) if is_word(&error, "no_session_context") => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn after(&self, client: &mut Client) -> Result<Reply, ClientError> {
@@ -305,13 +326,20 @@ impl<'a> Turn<'a> {
         if self.options.fork.is_some() {
             return self.inherit(client);
         }
-        self.register(client, vec![earlier()], false)
+        // A sub-agent begins with nothing.
+        let results = if self.payload.sub { Vec::new() } else { vec![earlier()] };
+        self.register(client, results, false)
+    }
+
+    /// A sub-agent is no session to go on with.
+    fn agent(&self) -> String {
+        format!("{}{}", self.payload.agent.name(), if self.payload.sub { "/sub-agent" } else { "" })
     }
 
     fn register(&self, client: &mut Client, results: Vec<Belief>, replace: bool) -> Result<(), ClientError> {
         let context = Context {
             session: Some(self.payload.session.clone()),
-            agent: Some(self.payload.agent.name().to_owned()),
+            agent: Some(self.agent()),
             root: Some(self.root.as_path().into()),
             captured_at: Some(self.options.at.clone()),
             results,

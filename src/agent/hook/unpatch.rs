@@ -12,7 +12,8 @@ const PLACES_MAX: usize = 64;
 /// What the text may have been before the edit, the likeliest first; empty where the edit does not lead to it. Without a
 /// patch it may have been made anywhere.
 pub(super) fn befores(after: &str, hunks: &[Hunk<'_>], result: &Value) -> Vec<String> {
-    if let Some(before) = unpatch(after, hunks).filter(|_| !hunks.is_empty()) {
+    let taken_back = unpatch(after, hunks).filter(|before| !hunks.is_empty() && leads(before, after, result));
+    if let Some(before) = taken_back {
         return vec![before];
     }
     let field = |name: &str| result.get(name).and_then(Value::as_str);
@@ -84,6 +85,16 @@ impl<'a> Hunk<'a> {
     fn side(&self, other: char) -> impl Iterator<Item = &'a str> {
         self.lines.iter().filter(move |line| !line.starts_with(other)).map(|line| &line[1..])
     }
+}
+
+/// Whether the words of the edit lead from one text to the other, where there is one edit and it tells its words.
+fn leads(before: &str, after: &str, result: &Value) -> bool {
+    let field = |name: &str| result.get(name).and_then(Value::as_str);
+    let (Some(old), Some(new)) = (field("oldString"), field("newString")) else { return true };
+    let whole_line = format!("{old}\n");
+    before.replacen(old, new, 1) == after
+        || before.replace(old, new) == after
+        || new.is_empty() && before.replacen(&whole_line, "", 1) == after
 }
 
 /// `after` with the hunks taken back.

@@ -34,7 +34,7 @@ pub(super) fn fits(shell: &Shell) -> bool {
 
 pub(super) fn watch(session: Option<&str>, shell: &mut Shell) -> Done {
     // What cannot be watched is said on the screen as it was.
-    shell.client()?.ask("status", &Status { session: session.map(str::to_owned) })?;
+    shell.client()?.ask("status", &Status { session: session.map(str::to_owned), ..Status::default() })?;
     let (told, news) = channel();
     let (asker, asked) = told::asker(shell.socket()?, session.map(str::to_owned), told.clone());
     let signals =

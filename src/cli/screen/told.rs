@@ -172,7 +172,7 @@ impl Asker {
     /// Everything that is shown, asked for on a connection of its own, so that none is ever idle.
     fn look(&mut self) -> Result<(), ClientError> {
         let mut client = Client::connect(&self.socket)?;
-        let health = ask(&mut client, "status", &Status { session: None })?;
+        let health = ask(&mut client, "status", &Status::default())?;
         self.tell(News::Health(Health::of(&health)));
         let listed = ask(&mut client, "context.list", &List::default())?;
         let sessions: Vec<Session> = list(&listed, "sessions").iter().map(Session::of).collect();
@@ -181,7 +181,11 @@ impl Asker {
         self.tell(News::Sessions(sessions));
         // Rows may be many, so they are asked for when they may have changed.
         if let Some(session) = now.as_ref().filter(|_| self.rows_due || self.rows != now) {
-            match ask(&mut client, "status", &Status { session: Some(session.name.clone()) }) {
+            match ask(
+                &mut client,
+                "status",
+                &Status { session: Some(session.name.clone()), ..Status::default() },
+            ) {
                 Ok(answer) => self.tell(News::Rows(Rows::of(&session.name, &answer))),
                 // Dropped since it was listed.
                 Err(ClientError::Refused(refusal)) if refusal.word() == Some("no_session_context") => {}

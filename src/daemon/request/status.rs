@@ -18,17 +18,17 @@ use std::time::Instant;
 
 pub(super) async fn status(daemon: &Daemon, ask: Status) -> Answer {
     match ask.session {
-        Some(session) => of_session(daemon, &session).await,
+        Some(session) => of_session(daemon, &session, listed(ask.rows.as_deref())?).await,
         None => of_daemon(daemon).await,
     }
 }
 
-async fn of_session(daemon: &Daemon, session: &str) -> Answer {
+async fn of_session(daemon: &Daemon, session: &str, listed: Listed) -> Answer {
     let session = convert::session(session)?;
     let deadline = daemon.config().deadline(None);
-    let view = super::decide::seen(daemon, &session, Listed::AllUpTo(u32::MAX), deadline).await?;
+    let view = super::decide::seen(daemon, &session, listed, deadline).await?;
     let overlay = on_overlay(daemon, &session).await?;
-    let known = !view.lines.is_empty();
+    let known = !view.lines.is_empty() || view.counts.rows > 0;
     if !known {
         return Err(no_session(&session));
     }
@@ -42,6 +42,14 @@ async fn of_session(daemon: &Daemon, session: &str) -> Answer {
         rows: view.lines.iter().map(row).collect(),
         coverage: coverage(&view, overlay),
     }))
+}
+
+fn listed(rows: Option<&str>) -> Result<Listed, Refusal> {
+    match rows {
+        None | Some("all") => Ok(Listed::AllUpTo(u32::MAX)),
+        Some("stale") => Ok(Listed::Doubtful),
+        Some(other) => Err(Refusal::invalid_params(format!("rows is \"all\" or \"stale\", not {other:?}"))),
+    }
 }
 
 /// How the session's sources are watched, members of its trees one by one. What cannot be told is not watched.
