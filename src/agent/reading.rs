@@ -15,6 +15,8 @@ pub(super) const LINE_BYTES_MAX: usize = 64 << 20;
 
 /// After so many lines that could be anybody's nobody is waited for.
 const UNDECIDED_MAX: usize = 1_000;
+/// Nor after so many bytes: those lines are held.
+const UNDECIDED_BYTES_MAX: u64 = LINE_BYTES_MAX as u64;
 
 /// What was read so far.
 #[derive(Clone)]
@@ -103,7 +105,8 @@ impl Reading {
             Writer::Codex(replay) => replay.step(&line),
             Writer::Unknown(waiting) => {
                 let codex = codex::wrote(&line);
-                let decided = codex || claude_code::wrote(&line) || waiting.len() >= UNDECIDED_MAX;
+                let many = waiting.len() >= UNDECIDED_MAX || self.offset > UNDECIDED_BYTES_MAX;
+                let decided = codex || claude_code::wrote(&line) || many;
                 waiting.push(line);
                 if decided {
                     self.decide(codex);

@@ -188,7 +188,9 @@ impl Target {
 }
 
 fn source_of(row: &Value) -> Option<PathBuf> {
-    let pathless = ["head", "mtime"].iter().any(|signal| row["signal_type"] == *signal);
+    // A command is called by its text, which may read like a path: `./build.sh` is fresh when what it read is.
+    let pathless = ["head", "mtime"].iter().any(|signal| row["signal_type"] == *signal)
+        || row["evidence_tag"] == "[MÉTRICA]";
     let WirePath(source) = serde_json::from_value(row["source"].clone()).ok().filter(|_| !pathless)?;
     Some(source)
 }

@@ -253,13 +253,34 @@ fn a_transcript_that_was_replaced_is_read_from_its_start() {
     wait_until("it is missed", || following.err().contains("the transcript is gone"));
     std::fs::rename(&other, &scene.transcript).expect("it is there again");
     wait_until("and again", || following.lines().len() == 3);
-    assert_eq!(following.told(2), ["b", "a"]);
+    assert_eq!(following.told(2), ["a"], "what it knows already it is not told again");
     assert_eq!(following.err().matches("was replaced; reading it again from its start\n").count(), 2);
     // Another agent's is refused.
     scene.holds(claude(&scene.place, "a", "one\n"));
     wait_until("it ends", || following.child.0.try_wait().expect("it was started").is_some());
     assert_eq!(following.child.0.wait().expect("it ended").code(), Some(2));
     assert!(following.err().ends_with("--root DIR` reads it\n"), "{}", following.err());
+}
+
+#[test]
+fn a_search_stays_stale_when_its_transcript_is_written_anew() {
+    let scene = Scene::new();
+    scene.place.write("sub/c", "c\n");
+    let text = begun(&scene.place) + &ran("ls sub", "c\n");
+    scene.holds(&text);
+    let following = scene.follow(&["--json"]);
+    wait_until("it is registered", || following.lines().len() == 1);
+    scene.place.write("sub/d", "d\n");
+    assert_eq!(scene.ids("rollout", "stale"), ["ls sub"]);
+    let other = scene.transcript.with_file_name("other");
+    std::fs::write(&other, text + &ran("cat a", "one\n")).expect("a file");
+    std::fs::rename(&other, &scene.transcript).expect("it is replaced");
+    wait_until("it is told", || following.lines().len() == 2);
+    assert!(following.err().contains("was replaced"), "{}", following.err());
+    assert_eq!(
+        (following.told(1), scene.ids("rollout", "stale")),
+        (vec!["a".to_owned()], vec!["ls sub".to_owned()])
+    );
 }
 
 #[test]

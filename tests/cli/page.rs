@@ -83,6 +83,12 @@ fn the_page_is_its_owners_and_takes_the_place_of_another_in_one_step() {
     assert_eq!(scene.why(&["--html", "-"]).ok().out, read);
     let told = scene.why(&["--html", "page.html", "--json"]).ok().json();
     assert_eq!(told, json!({ "decision": scene.name(), "file": "page.html" }));
+    symlink("/proc/self/fd/1", scene.file("stdout")).expect("a link");
+    scene.why(&["--html", "stdout"]).fails(2, "it is no file");
+    assert!(
+        fs::symlink_metadata(scene.file("stdout")).expect("it is there").is_symlink(),
+        "as /dev/stdout is"
+    );
     let left: Vec<_> =
         fs::read_dir(&scene.place.root).expect("ours").flatten().map(|entry| entry.file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().contains(".new")), "{left:?}");

@@ -24,6 +24,17 @@ fn decide_answers_the_report_that_the_gate_takes() {
 }
 
 #[test]
+fn a_command_that_is_called_like_a_file_says_nothing_of_the_file() {
+    let mut scene = Scene::new();
+    scene.place.write("build.sh", "");
+    let command = json!({ "kind": "command", "command": "./build.sh", "inputs": [{ "kind": "file", "path": "b.txt" }] });
+    let seen = json!({ "id": "build", "source": command });
+    scene.daemon.ask("context.record", &json!({ "session": "s-01", "results": [seen] }));
+    let answer = scene.call("stale_check", &json!({ "session": "s-01", "paths": ["build.sh"] }));
+    assert_eq!(answer["paths"][0]["status"], "unregistered", "{answer}");
+}
+
+#[test]
 fn stale_check_says_how_it_is_with_each_path_however_it_is_spelled() {
     let mut scene = Scene::new();
     std::os::unix::fs::symlink("a.txt", scene.place.root.join("link")).unwrap();

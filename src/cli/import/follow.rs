@@ -136,7 +136,6 @@ impl<'args> Following<'args> {
             self.said = None;
             self.say("the transcript was replaced; reading it again from its start", shell);
             self.reading = Reading::default();
-            self.known = None;
         }
         file.seek(SeekFrom::Start(self.reading.offset())).map_err(failed)?;
         let mut progress = Progress::new(path);
@@ -180,12 +179,13 @@ impl<'args> Following<'args> {
             return Ok(());
         }
         let now = imported(&transcript, self.args, &self.root, self.args.rebuild && self.known.is_none())?;
+        // One that was only written anew is the same session, and what its searches found is not taken in a second time.
         let told = match &self.known {
-            None => register(&transcript, &now, shell),
-            Some((session, before)) => {
+            Some((session, before)) if before.session_id == transcript.session_id => {
                 let session = session.clone();
                 self.record(&session, before, &transcript, now, shell).map(|()| session)
             }
+            _ => register(&transcript, &now, shell),
         };
         match told {
             Ok(session) => {

@@ -132,12 +132,21 @@ pub(super) fn run(agent: &Agent, options: &Options, shell: &mut Shell) -> Done {
     let scope = if options.project { agent.of_project()? } else { agent.own()? };
     let program =
         if options.uninstall { None } else { Some(program::program(options.exec.as_deref(), "hook")?) };
+    if let Some(program) = program.as_deref().filter(|program| !program::is_ours(program)) {
+        // What is not known again could never be taken out.
+        return Err(Stop::failed(format!("{program} is not called staled, by which our hooks are known"))
+            .remedy("--exec PATH may name a link to it that is called so"));
+    }
     let planned = plan(agent, options, &scope, program.as_deref())?;
     if options.print {
         return print(&planned, shell);
     }
     for file in planned.iter().filter(|file| file.changes()) {
         file.found.write(file.new.as_deref(), program.is_some() && !file.had_ours)?;
+    }
+    if scope.around.is_some() && planned.iter().any(|file| file.changes() && file.new.is_none()) {
+        // The agent's folder was made for it, if nothing else has come into it since. No other folder was.
+        let _ = std::fs::remove_dir(&scope.folder);
     }
     tell(agent, &scope, &planned, program.is_some(), shell)
 }
@@ -204,7 +213,7 @@ fn edited(
     for part in parts {
         match part {
             Part::Hooks => hooks::uninstall(&mut doc, agent, before.as_ref()),
-            Part::Servers | Part::TomlServers => servers::uninstall(&mut doc, before.as_ref()),
+            Part::Servers | Part::TomlServers => servers::uninstall(&mut doc, before.as_ref())?,
         }
     }
     Ok((left(doc, found, before.as_ref()), true))
@@ -212,8 +221,8 @@ fn edited(
 
 /// What is left when ours is out: the very bytes that were there before, where it says the same as they did.
 fn left(doc: Doc, found: &Found, before: Option<&Doc>) -> Option<String> {
-    // As text, for maps are equal in any order.
-    let text = |doc: &Doc| doc.value().to_string();
+    // As text, for maps are equal in any order. A value has no comments: where there are some, all but the blanks counts.
+    let text = |doc: &Doc| (doc.value().to_string(), doc.commented());
     if before.map(text) == Some(text(&doc)) {
         return found.backup.clone();
     }

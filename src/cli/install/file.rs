@@ -29,6 +29,11 @@ pub(super) struct Found {
 impl Found {
     pub(super) fn read(path: PathBuf) -> Result<Self, Stop> {
         let real = followed(&path).map_err(|error| cannot("follow", &path, &error))?;
+        // A link to /dev/null is how somebody says that there are no settings: a device is not to be replaced.
+        if fs::metadata(&real).is_ok_and(|found| !found.is_file()) {
+            return Err(Stop::failed(format!("{} is no file; nothing was written", path.display()))
+                .remedy(format!("see what it is: ls -lL {}", quoted(&path))));
+        }
         let text = text(&real)?;
         let backup = text_or_none(&backup_of(&path));
         Ok(Self { path, real, text, backup })
@@ -39,16 +44,16 @@ impl Found {
         if keep {
             self.keep().map_err(|error| cannot("write", &backup_of(&self.path), &error))?;
         }
-        if text(&self.real)? != self.text {
-            return Err(Stop::failed(format!(
-                "{} changed just now; nothing was written",
-                self.path.display()
-            ))
-            .remedy("run it again"));
-        }
+        self.still()?;
         let written = match new {
-            Some(new) => put(&self.real, new, fs::metadata(&self.real).ok().as_ref()),
-            None => self.remove(),
+            Some(new) => {
+                let aside = aside(&self.real, new, fs::metadata(&self.real).ok().as_ref())
+                    .map_err(|error| cannot("write", &self.path, &error))?;
+                // Writing it to the disk took its time.
+                self.still().inspect_err(|_| drop(fs::remove_file(&aside)))?;
+                put(&aside, &self.real)
+            }
+            None => fs::remove_file(&self.real),
         };
         written.map_err(|error| cannot("write", &self.path, &error))?;
         if self.backup.is_some() && !keep && self.backup.as_deref() == new {
@@ -58,21 +63,23 @@ impl Found {
         Ok(())
     }
 
+    /// Whether it is what was read.
+    fn still(&self) -> Result<(), Stop> {
+        if text(&self.real)? == self.text {
+            return Ok(());
+        }
+        Err(Stop::failed(format!("{} changed just now; nothing was written", self.path.display()))
+            .remedy("run it again"))
+    }
+
     /// What is left of an earlier time gives way to what was there just now.
     fn keep(&self) -> io::Result<()> {
         let backup = backup_of(&self.path);
         match &self.text {
-            Some(text) => put(&backup, text, fs::metadata(&self.real).ok().as_ref()),
+            Some(text) => put(&aside(&backup, text, fs::metadata(&self.real).ok().as_ref())?, &backup),
             None if self.backup.is_some() => fs::rename(&backup, backup.with_extension("staled-backup-old")),
             None => Ok(()),
         }
-    }
-
-    fn remove(&self) -> io::Result<()> {
-        fs::remove_file(&self.real)?;
-        // The folder was made for it, if nothing else has come into it since.
-        let _ = self.real.parent().map(fs::remove_dir);
-        Ok(())
     }
 }
 
@@ -111,14 +118,15 @@ fn text_or_none(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-/// Beside and renamed, with the mode and the owner of what was there.
-fn put(path: &Path, text: &str, like: Option<&fs::Metadata>) -> io::Result<()> {
+/// Beside its place, with the mode and the owner of what is there; [`put`] renames it.
+fn aside(path: &Path, text: &str, like: Option<&fs::Metadata>) -> io::Result<PathBuf> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let aside = PathBuf::from(name);
-    let written = File::create_new(&aside).and_then(|mut new| {
+    let mut new = File::create_new(&aside)?;
+    let mut written = || {
         if let Some(like) = like {
             new.set_permissions(Permissions::from_mode(like.mode() & 0o7777))?;
             let own = new.metadata()?;
@@ -127,13 +135,19 @@ fn put(path: &Path, text: &str, like: Option<&fs::Metadata>) -> io::Result<()> {
             }
         }
         new.write_all(text.as_bytes())?;
-        new.sync_all()?;
-        fs::rename(&aside, path)
-    });
-    if written.is_err() {
-        let _ = fs::remove_file(&aside);
+        new.sync_all()
+    };
+    match written() {
+        Ok(()) => Ok(aside),
+        Err(error) => {
+            let _ = fs::remove_file(&aside);
+            Err(error)
+        }
     }
-    written
+}
+
+fn put(aside: &Path, path: &Path) -> io::Result<()> {
+    fs::rename(aside, path).inspect_err(|_| drop(fs::remove_file(aside)))
 }
 
 fn cannot(what: &str, path: &Path, error: &io::Error) -> Stop {

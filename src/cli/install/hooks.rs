@@ -143,6 +143,12 @@ pub(super) fn check(doc: &Doc, agent: &Agent) -> Result<(), Fault> {
         Some(Value::Object(_)) => twice(doc, &[HOOKS])?,
         Some(_) => return Err(doc.fault_at(&[HOOKS], "`hooks` is no object of events")),
     }
+    for event in events(doc) {
+        let groups = doc.get(&[HOOKS, Step::Key(&event)]).unwrap_or_default();
+        for group in 0..groups.as_array().map_or(0, Vec::len) {
+            twice(doc, &[HOOKS, Step::Key(&event), Step::At(group)])?;
+        }
+    }
     for (event, _) in agent.events {
         let place = [HOOKS, Step::Key(event)];
         match doc.get(&place) {

@@ -81,6 +81,12 @@ impl Doc {
         value_of(&self.root())
     }
 
+    /// All of it but the blanks, where there are comments.
+    pub(in crate::cli) fn commented(&self) -> Option<String> {
+        let strict: Result<serde::de::IgnoredAny, _> = serde_json::from_str(&self.text);
+        strict.is_err().then(|| self.text.split_whitespace().collect())
+    }
+
     /// What stands at a place.
     pub(in crate::cli) fn get(&self, path: &[Step<'_>]) -> Option<Value> {
         node(&self.root(), path).map(value_of)

@@ -1,5 +1,7 @@
 //! What differs between two texts, line by line, for people.
 
+use super::super::words::harmless;
+
 /// Above this many pairs of lines all of the old ones go and all of the new ones come.
 const PAIRS_MAX: usize = 4_000_000;
 /// Lines around a change that are shown with it.
@@ -60,7 +62,9 @@ fn shown(marked: &[(char, &str)]) -> Vec<String> {
     let mut left_out = false;
     for (at, (mark, line)) in marked.iter().enumerate() {
         if near(at) {
-            lines.push(format!("{mark} {line}").trim_end().to_owned());
+            // A project's settings are whoever's whose project it is.
+            let line: Vec<String> = line.split('\t').map(harmless).collect();
+            lines.push(format!("{mark} {}", line.join("\t")).trim_end().to_owned());
         } else if !left_out {
             lines.push("  …".to_owned());
         }
@@ -80,5 +84,6 @@ mod tests {
         assert_eq!(changed(old, new), ["  …", "  c", "  d", "- e", "+ E", "  f", "  g", "+ h"]);
         assert_eq!(changed("", "x\n"), ["+ x"]);
         assert_eq!(changed("x\n", ""), ["- x"]);
+        assert_eq!(changed("", "\tx\u{1b}[2J\n"), ["+ \tx\\u{1b}[2J"]);
     }
 }

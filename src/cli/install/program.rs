@@ -57,7 +57,7 @@ pub(super) fn is_server(command: Option<&str>, first_argument: Option<&str>) -> 
 }
 
 /// A program is known by its name, whatever folder it was built or installed in.
-fn is_ours(program: &str) -> bool {
+pub(super) fn is_ours(program: &str) -> bool {
     let own = std::env::current_exe().ok();
     let own = own.as_deref().and_then(Path::file_name);
     Path::new(program).file_name().is_some_and(|name| name == "staled" || Some(name) == own)

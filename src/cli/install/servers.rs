@@ -4,7 +4,7 @@ use super::hooks::leave;
 use super::json::{Doc, Fault, Step};
 use super::program::is_server;
 use serde_json::{Value, json};
-use toml_edit::{DocumentMut, Item, TableLike, value};
+use toml_edit::{Document, DocumentMut, Item, TableLike, value};
 
 const SERVERS: Step<'static> = Step::Key("mcpServers");
 const PLACE: [Step<'static>; 2] = [SERVERS, Step::Key("staled")];
@@ -18,9 +18,7 @@ pub(super) fn own(doc: &Doc) -> Option<String> {
 }
 
 pub(super) fn install(doc: &mut Doc, program: &str) -> Result<(), Fault> {
-    if let Some(twice) = doc.twice(&[]).or_else(|| doc.twice(&[SERVERS])) {
-        return Err(twice);
-    }
+    check(doc)?;
     let wanted = json!({ "command": program, "args": ["mcp"] });
     match (doc.get(&[SERVERS]), doc.get(&PLACE)) {
         (None, _) => doc.put(&[], "mcpServers", &json!({})),
@@ -39,11 +37,18 @@ pub(super) fn install(doc: &mut Doc, program: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-pub(super) fn uninstall(doc: &mut Doc, before: Option<&Doc>) {
+pub(super) fn uninstall(doc: &mut Doc, before: Option<&Doc>) -> Result<(), Fault> {
     if own(doc).is_some() {
+        check(doc)?;
         doc.remove(&PLACE);
         leave(doc, &[SERVERS], before);
     }
+    Ok(())
+}
+
+/// Of two servers of one name the second counts, and neither can be edited.
+fn check(doc: &Doc) -> Result<(), Fault> {
+    doc.twice(&[]).or_else(|| doc.twice(&[SERVERS])).map_or(Ok(()), Err)
 }
 
 /// The text with our server in it or, without a program, out of it; and whether it was in it.
@@ -63,13 +68,16 @@ pub(super) fn toml(
     Ok((new, had.is_some()))
 }
 
-fn with_server(text: &str, mut doc: DocumentMut, program: &str, had: Option<&str>) -> Result<String, Fault> {
+fn with_server(text: &str, doc: DocumentMut, program: &str, had: Option<&str>) -> Result<String, Fault> {
     if had == Some(program) {
         return Ok(text.to_owned());
     }
     if had.is_some() {
-        doc[TOML]["staled"]["command"] = value(program);
-        return Ok(doc.to_string());
+        // Where it stands: written anew, the text would lose its line ends and its byte order mark.
+        let spans = Document::parse(text).map_err(|error| toml_fault(text, &error))?;
+        let place = spans.get(TOML).and_then(|servers| servers.get("staled")?.get("command")?.span());
+        let place = place.expect("it was found, and has a place");
+        return Ok(format!("{}{}{}", &text[..place.start], value(program), &text[place.end..]));
     }
     let fault = |why: &str| Fault { line: 1, column: 1, why: why.to_owned() };
     if doc.get(TOML).and_then(|servers| servers.get("staled")).is_some() {

@@ -38,12 +38,18 @@ pub(super) fn write(runtime: &Path, report: &Value) -> Result<PathBuf, Stop> {
 fn sweep(runtime: &Path) {
     for entry in fs::read_dir(runtime).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let pid =
-            name.to_str().and_then(|name| name.strip_prefix(PREFIX)).and_then(|rest| rest.split('-').next());
-        if pid.is_some_and(|pid| pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists()) {
+        if name.to_str().and_then(pid).is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// Whose brief a file of this name is. The folder may be anybody's who named a socket, and so may its other files.
+fn pid(name: &str) -> Option<&str> {
+    let (pid, id) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    let ours =
+        pid.parse::<u32>().is_ok() && id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    ours.then_some(pid)
 }
 
 /// The summary as sentences.
@@ -120,7 +126,7 @@ impl Brief {
 
 #[cfg(test)]
 mod tests {
-    use super::{CHARS_MAX, told};
+    use super::{CHARS_MAX, pid, told};
     use serde_json::json;
 
     #[test]
@@ -137,6 +143,19 @@ mod tests {
             It decided:\n- Here\nChanged since it read them, and to be read before they are relied on:\n- Cargo.lock\n\
             Not known any more:\n- Cargo.lock\n";
         assert_eq!(told(&report), wanted);
+    }
+
+    #[test]
+    fn only_a_brief_is_swept() {
+        assert_eq!(pid("brief-17-01a22e214bb87546b268c7e8a53b9a55"), Some("17"));
+        for other in [
+            "brief-17",
+            "brief-2026-notes.md",
+            "brief-17-01a22e21",
+            "brief-x-01a22e214bb87546b268c7e8a53b9a55",
+        ] {
+            assert_eq!(pid(other), None, "{other}");
+        }
     }
 
     #[test]

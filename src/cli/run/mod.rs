@@ -193,6 +193,10 @@ fn branch(args: &Args, session: &str, report: &Value, client: &mut Client) -> Re
     let ask = ask::List { session: Some(session.to_owned()) };
     let listed = parse(&client.ask("fork.list", &ask)?)?;
     let mut forks = list(&listed, "forks").to_vec();
+    // Those of an earlier goal try something else. The first is that of the first way, not of the alphabet.
+    let ways = list(&report["context"], "hypotheses");
+    forks.retain(|fork| ways.contains(&fork["hypothesis"]));
+    forks.sort_by_key(|fork| ways.iter().position(|way| *way == fork["hypothesis"]));
     if forks.is_empty() && args.print {
         // Nothing is made to be looked at; the report has the names that they would have.
         forks = list(report, "forks").to_vec();
@@ -205,11 +209,14 @@ fn branch(args: &Args, session: &str, report: &Value, client: &mut Client) -> Re
             .as_deref()
             .is_none_or(|name| fork["branch"].as_str().is_some_and(|branch| branch.ends_with(name)))
     };
-    let found = forks.iter().find(wanted).cloned();
-    found.ok_or_else(|| {
+    let found = forks.iter().find(wanted).cloned().ok_or_else(|| {
         let names: Vec<String> = forks.iter().map(|fork| text(fork, "branch")).collect();
         Stop::failed(format!("no branch is named so; there are {}", names.join(", ")))
-    })
+    })?;
+    match wire_path(&found["workspace"]).filter(|workspace| !args.print && !workspace.is_dir()) {
+        Some(gone) => Err(Stop::failed(format!("its workspace {} is gone", gone.display()))),
+        None => Ok(found),
+    }
 }
 
 /// The folder of the daemon's socket, which is ours alone.

@@ -1,6 +1,6 @@
 //! In and out again leaves the very bytes, with the backup at hand and without it, whatever the file looks like.
 
-use super::{CLAUDE, CODEX, GEMINI, backup, commands, install, ours, parsed, put, read};
+use super::{CLAUDE, CODEX, GEMINI, backup, command, commands, install, ours, parsed, put, read, run_of};
 use crate::harness::Place;
 use serde_json::Value;
 
@@ -172,6 +172,41 @@ fn what_was_only_written_anew_comes_back_to_its_bytes() {
     put(&path, &serde_json::to_string_pretty(&parsed(&read(&path))).expect("JSON"));
     install(&place, &["claude-code", "--uninstall"]).ok();
     assert_eq!(read(&path), text);
+}
+
+#[test]
+fn a_comment_that_came_between_in_and_out_stays() {
+    let place = Place::new();
+    let path = place.home.join(GEMINI);
+    for text in ["{\n  // mine\n  \"model\": \"x\"\n}\n", "{\n  \"model\": \"x\"\n}\n"] {
+        put(&path, text);
+        install(&place, &["gemini"]).ok();
+        put(&path, &read(&path).replace("  \"model\"", "  // since\n  \"model\""));
+        install(&place, &["gemini", "--uninstall"]).ok();
+        assert_eq!(read(&path), text.replace("  \"model\"", "  // since\n  \"model\""));
+        assert_eq!(read(&backup(&path)), text);
+    }
+}
+
+#[test]
+fn no_folder_goes_but_the_agents_own() {
+    let place = Place::new();
+    let project = place.home.join("project");
+    std::fs::create_dir_all(&project).expect("a folder");
+    for (args, left) in [(["--project", "--mcp"], 2), (["--project", "--uninstall"], 0)] {
+        let run = command(&place, &[&["claude-code"], &args[..]].concat()).current_dir(&project).output();
+        run_of(run.expect("it runs")).ok();
+        assert_eq!(std::fs::read_dir(&project).expect("it is there").count(), left);
+    }
+    // Nor the one that a link leads to.
+    let dotfiles = place.home.join("dotfiles");
+    put(&dotfiles.join("settings.json"), "");
+    std::fs::remove_file(dotfiles.join("settings.json")).expect("it goes");
+    std::fs::create_dir(place.home.join(".claude")).expect("a folder");
+    std::os::unix::fs::symlink(dotfiles.join("settings.json"), place.home.join(CLAUDE)).expect("a link");
+    install(&place, &["claude-code"]).ok();
+    install(&place, &["claude-code", "--uninstall"]).ok();
+    assert!(dotfiles.exists());
 }
 
 #[test]

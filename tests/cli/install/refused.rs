@@ -30,6 +30,12 @@ fn broken_settings_are_refused_with_their_place() {
             "{\"hooks\": {\"Stop\": [], \"Stop\": []}}",
             "settings.json:1:24: \"Stop\" stands here",
         ),
+        (
+            CLAUDE,
+            "claude-code",
+            "{\"hooks\": {\"Stop\": [{\"hooks\": [{\"command\": \"x\"}], \"hooks\": [{\"command\": \"staled hook claude-code\"}]}]}}",
+            "settings.json:1:51: \"hooks\" stands here",
+        ),
         (CODEX, "codex", "{\"hooks\": {\"Stop\": 3}}", "hooks.json:1:20: Stop is no list"),
         (GEMINI, "gemini", "{\n  \"a\": 1 // one\n  \"b\": 2\n}\n", "settings.json:2:9: Expected comma"),
         (GEMINI, "gemini", "// nothing\n", "settings.json:1:1: there are comments and no settings"),
@@ -59,6 +65,29 @@ fn nothing_is_written_when_the_second_file_is_broken() {
 }
 
 #[test]
+fn what_is_no_file_is_left_alone() {
+    let place = Place::new();
+    let path = place.home.join(CLAUDE);
+    put(&path, "");
+    std::fs::remove_file(&path).expect("it goes");
+    std::os::unix::fs::symlink("/dev/null", &path).expect("a link");
+    for args in [vec!["claude-code"], vec!["claude-code", "--uninstall"]] {
+        install(&place, &args).fails(2, "is no file; nothing was written");
+    }
+}
+
+#[test]
+fn of_two_servers_of_one_name_none_is_taken_out() {
+    let place = Place::new();
+    let path = place.home.join(".claude.json");
+    let text =
+        "{\"mcpServers\": {\"staled\": {\"command\": \"staled\", \"args\": [\"mcp\"]},\n\"staled\": {}}}";
+    put(&path, text);
+    install(&place, &["claude-code", "--uninstall"]).fails(2, ".claude.json:2:1: \"staled\" stands here");
+    assert_eq!(read(&path), text);
+}
+
+#[test]
 fn what_is_no_text_is_left_alone() {
     let place = Place::new();
     let path = place.home.join(CLAUDE);
@@ -77,5 +106,6 @@ fn a_hook_runs_a_program_that_runs() {
     for none in ["/nowhere/staled", "/etc/passwd", "/bin"] {
         install(&place, &["claude-code", "--exec", none]).fails(2, "is no program");
     }
+    install(&place, &["claude-code", "--exec", "/bin/sh"]).fails(2, "is not called staled");
     assert!(!place.home.join(".claude").exists());
 }

@@ -45,6 +45,26 @@ fn in_and_out_leaves_every_byte() {
 }
 
 #[test]
+fn another_program_takes_the_place_of_one_and_of_nothing_else() {
+    let place = Place::new();
+    let path = place.home.join(CONFIG);
+    let other = place.home.join("other folder/staled");
+    put(&other, "");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&other, mode).expect("it is ours");
+    let other = other.to_str().expect("UTF-8");
+    for text in ["# mine\r\na = \"\"\"x\r\ny\"\"\"\r\n", "\u{feff}a = 1\n"] {
+        put(&path, text);
+        install(&place, &["codex", "--mcp", "--exec", other]).ok();
+        let installed = read(&path);
+        install(&place, &["codex", "--mcp"]).ok();
+        assert_eq!(read(&path), installed.replace(other, env!("CARGO_BIN_EXE_staled")));
+        install(&place, &["codex", "--uninstall"]).ok();
+        assert_eq!(read(&path), text);
+    }
+}
+
+#[test]
 fn without_a_config_there_is_none_again() {
     let place = Place::new();
     install(&place, &["codex", "--mcp"]).ok();

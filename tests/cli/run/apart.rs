@@ -46,6 +46,28 @@ fn a_goal_with_several_ways_starts_in_a_branch() {
 }
 
 #[test]
+fn the_branches_are_those_of_the_goal_in_its_order() {
+    let scene = Scene::new();
+    scene.register(ID, "claude-code", "2026-11-30T10:00:00Z", &branchable());
+    scene.run(&["claude"]).ends(7);
+    let goal = json!({"statement": "Fix it", "branchable": true, "hypotheses": ["Zip it", "Ask first"]});
+    scene.register(ID, "claude-code", "2026-11-30T10:00:00Z", &json!({ "goal": goal }));
+    for _ in 0..2 {
+        let run = scene.run(&["claude"]).ends(7);
+        assert!(run.out.ends_with("fork 0a0a0a0a-1b1b-4c2c-8d3d-4e4e4e4e4e4e/zip-it\n"), "{run:?}");
+    }
+    // Where there is none any more the agent is started all the same.
+    let made =
+        forks(&scene).into_iter().find(|fork| fork["fork"].as_str().unwrap().ends_with("/zip-it")).unwrap();
+    std::fs::remove_dir_all(made["workspace"].as_str().unwrap()).unwrap();
+    let run = scene.run(&["claude"]).ends(7);
+    assert!(
+        run.out.ends_with("fork none\n") && run.err.contains("is gone; claude is started plainly"),
+        "{run:?}"
+    );
+}
+
+#[test]
 fn codex_forks_in_its_own_words() {
     let scene = Scene::new();
     let id = "0c0c0c0c-1b1b-4c2c-8d3d-4e4e4e4e4e4e";

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 pub(super) fn write(to: &Path, bytes: &[u8]) -> Result<(), Stop> {
     let cannot = |why: &str| Stop::failed(format!("cannot write {}: {why}", to.display()));
-    if let Ok(found) = fs::symlink_metadata(to)
+    // /dev/stdout is a link: what it leads to is what is asked about.
+    if let Ok(found) = fs::metadata(to)
         && !found.is_file()
-        && !found.is_symlink()
     {
         return Err(cannot("it is no file").remedy("name a file, which may be there or not; `-` is stdout"));
     }
