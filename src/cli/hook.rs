@@ -27,7 +27,7 @@ const EVENT_BYTES_MAX: u64 = 64 << 20;
 /// Tell the daemon what an agent sees and does, and the agent what has gone stale; agents run it as their hook
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The event comes on stdin and the answer goes to stdout, both in the agent's own JSON. The exit code is always 0: without a
+The event comes on stdin and the answer goes to stdout, both in the agent's own JSON. An event ends with exit code 0: without a
 daemon, or after hook.deadline_ms, the agent goes on, what was seen is kept for the next hook, and the journal has a line.
 STALED_FORK names the fork that the agent works in, STALED_BRIEF a file with what a new session is to begin with; `staled run`
 sets both.

@@ -51,7 +51,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// It takes longer than anything should.
-    #[error("the daemon at {} did not answer within {} s; `staled status` shows how it is", socket.display(), ANSWER_TIMEOUT.as_secs())]
+    #[error("the daemon at {} did not answer in time; `staled status` shows how it is", socket.display())]
     Late {
         /// Where.
         socket: PathBuf,
@@ -81,7 +81,8 @@ impl Client {
         Self::connect_for(socket, ANSWER_TIMEOUT)
     }
 
-    fn connect_for(socket: &Path, patience: Duration) -> Result<Self, ClientError> {
+    /// The same, for whoever has better to do than to wait as long as the slowest question may take.
+    pub fn connect_for(socket: &Path, patience: Duration) -> Result<Self, ClientError> {
         let no_daemon = |source| ClientError::NoDaemon { socket: socket.to_owned(), source };
         let stream = connect_within(socket, patience).map_err(|source| {
             if is_late(&source) { ClientError::Late { socket: socket.to_owned() } } else { no_daemon(source) }

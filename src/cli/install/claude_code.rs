@@ -17,7 +17,7 @@ The hooks go into ~/.claude/settings.json, or into that of CLAUDE_CONFIG_DIR; --
 project. Whatever else stands there keeps its bytes, and what was there before is beside it in settings.json.staled-backup.
 Again, it brings our entries up to date and changes nothing else; --uninstall leaves the file as it was. --mcp adds the
 server `staled mcp` to ~/.claude.json, with --project to .mcp.json.
-Exit codes: 0 installed, or so already; 2 not, and nothing was written.
+Exit codes: 0 installed, or so already; 2 not; a file is written whole or not at all.
 
 Example:
   staled install claude-code

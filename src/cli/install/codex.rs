@@ -11,7 +11,7 @@ use super::json::Dialect;
 The hooks go into ~/.codex/hooks.json, or into that of CODEX_HOME; --project takes .codex/hooks.json of the project. Whatever
 else stands there keeps its bytes, and what was there before is beside it in hooks.json.staled-backup. Codex runs a hook only
 after you have trusted it in /hooks. --mcp adds the server `staled mcp` to config.toml.
-Exit codes: 0 installed, or so already; 2 not, and nothing was written.
+Exit codes: 0 installed, or so already; 2 not; a file is written whole or not at all.
 
 Example:
   staled install codex

@@ -9,7 +9,7 @@ use super::json::Dialect;
 The hooks go into ~/.gemini/settings.json; --project takes .gemini/settings.json of the project, whose hooks Gemini CLI trusts
 less. Whatever else stands there keeps its bytes, comments too, and what was there before is beside it in
 settings.json.staled-backup. --mcp adds the server `staled mcp` to the same file.
-Exit codes: 0 installed, or so already; 2 not, and nothing was written.
+Exit codes: 0 installed, or so already; 2 not; a file is written whole or not at all.
 
 Example:
   staled install gemini

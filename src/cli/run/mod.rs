@@ -19,7 +19,11 @@ use serde_json::Value;
 use start::Start;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+/// How long the daemon may take for one answer; the longest that a decision takes by default is less. Then the agent is
+/// started all the same.
+const PATIENCE: Duration = Duration::from_secs(12);
 /// The reason on one line.
 const REASON_CHARS_MAX: usize = 300;
 
@@ -106,12 +110,16 @@ fn choose(args: &Args, shell: &Shell) -> Result<Start, Stop> {
     if start::chooses_itself(args.agent, &args.arguments) {
         return plain("the arguments choose what to go on with");
     }
-    let mut client = match shell.client() {
+    let socket = shell.socket()?;
+    let mut client = match Client::connect_for(&socket, PATIENCE) {
         Ok(client) => client,
-        Err(stop) => return plain(&reason(&stop)),
+        Err(error) => return plain(&reason(&error.into())),
     };
     let session = match &args.session {
-        Some(session) => session.clone(),
+        Some(session) => {
+            refuse_foreign(session, args.agent, &mut client)?;
+            session.clone()
+        }
         None => match last(args.agent, &mut client) {
             Ok(Some(session)) => session,
             Ok(None) => return plain(&format!("no session of {} is known here", args.agent.agent())),
@@ -173,11 +181,36 @@ fn headline(session: &str, report: &Value, transition: &str, held_by: Option<u64
     format!("staled: {transition}  {session}: {why}{held}")
 }
 
-/// The last session of this agent that began in the work tree, or the folder, that we are in.
-fn last(whose: Whose, client: &mut Client) -> Result<Option<String>, Stop> {
+/// A session is gone on with by its own agent, and where it began: elsewhere no agent finds it. One that cannot be found is
+/// for the decision to refuse.
+fn refuse_foreign(session: &str, whose: Whose, client: &mut Client) -> Result<(), Stop> {
+    let Ok(listed) = client.ask("context.list", &List::default()) else { return Ok(()) };
+    let listed = parse(&listed)?;
+    let Some(found) = list(&listed, "sessions").iter().find(|found| found["session"] == session) else {
+        return Ok(());
+    };
+    let agent = text(found, "agent");
+    if agent != whose.agent() {
+        return Err(Stop::failed(format!("{session} is a session of {agent}, not of {}", whose.agent())));
+    }
+    let here = here()?;
+    match wire_path(&found["root"]).filter(|root| *root != here) {
+        None => Ok(()),
+        Some(root) => Err(Stop::failed(format!("{session} is a session of {}", root.display()))
+            .remedy("start there what is to go on with it")),
+    }
+}
+
+/// The work tree that we are in, or the folder.
+fn here() -> Result<PathBuf, Stop> {
     let here = std::env::current_dir().map_err(|error| Stop::failed(format!("where are we? {error}")))?;
     let root = here.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(&here);
-    let ask = List { root: Some(WirePath(root.to_owned())), user: None };
+    Ok(root.to_owned())
+}
+
+/// The last session of this agent that began in the work tree, or the folder, that we are in.
+fn last(whose: Whose, client: &mut Client) -> Result<Option<String>, Stop> {
+    let ask = List { root: Some(WirePath(here()?)), user: None };
     let listed = parse(&client.ask("context.list", &ask)?)?;
     // Agents name their sessions by a UUID; what was named otherwise was imported, and no agent knows it.
     let known = |session: &&Value| {

@@ -96,7 +96,7 @@ impl Start {
     /// Becomes the agent; comes back only where that cannot be.
     pub(super) fn exec(self) -> Stop {
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).env_remove(BRIEF).envs(self.environment);
+        command.args(&self.arguments).env_remove(BRIEF).env_remove(FORK).envs(self.environment);
         if let Some(folder) = &self.folder {
             command.current_dir(folder).env("PWD", folder);
         }
