@@ -69,41 +69,6 @@ fn what_was_shown_counts_and_not_what_is_there_when_the_hook_runs() {
 }
 
 #[test]
-fn some_lines_are_known_by_themselves_and_make_an_edit_of_them_possible() {
-    let place = Place::new();
-    let text = |second: &str, ninth: &str| format!("1\n{second}\n3\n4\n5\n6\n7\n8\n{ninth}\n10\n");
-    place.write("a.rs", &text("2", "9"));
-    let daemon = Daemon::start(&place.home);
-    let agent = Agent::new(&place, &daemon.folders.socket, "cc-3");
-    agent.start("startup").nothing();
-    agent.read("a.rs").nothing();
-    place.write("a.rs", &text("X", "Z"));
-    agent.prompt().tells(&["a.rs"]);
-    // What is read again in part is told no more; the whole is not called fresh by it.
-    agent.read_lines("a.rs", 2, 3).nothing();
-    agent.prompt().nothing();
-    let whole_is_stale = || {
-        let report = daemon.ask("decide", &json!({ "session": "cc-3" }));
-        assert_eq!((&report["transition"], &report["drop"]), (&json!("resume"), &json!(["a.rs"])));
-    };
-    whole_is_stale();
-    assert_eq!(agent.edit("a.rs", "5", "6").decision.expect("it was not read again").0, "deny");
-    // Nor is it by an edit of what was read again, for nobody has shown what else has changed.
-    agent.edit("a.rs", "X", "Y\nY").nothing();
-    whole_is_stale();
-    // What was read again is known where it stands now.
-    agent.edit("a.rs", "4", "four").nothing();
-    whole_is_stale();
-    agent.prompt().nothing();
-    assert_eq!(agent.edit("a.rs", "Z", "z").decision.expect("it was not read again").0, "deny");
-    place.write("a.rs", &text("other", "9"));
-    agent.prompt().tells(&["a.rs, lines 2-5: its content differs"]);
-    agent.read("a.rs").nothing();
-    agent.edit("a.rs", "5", "five").nothing();
-    assert_eq!(daemon.ask("decide", &json!({ "session": "cc-3" }))["stale"], json!([]));
-}
-
-#[test]
 fn what_a_sub_agent_was_shown_its_parent_was_not() {
     let place = Place::new();
     place.write("a.rs", "1\n");
@@ -125,70 +90,6 @@ fn what_a_sub_agent_was_shown_its_parent_was_not() {
     edit(Some("sub-1")).nothing();
     assert_eq!(edit(None).decision.expect("it was not shown").0, "deny");
     agent.prompt().tells(&["a.rs: its content differs"]);
-}
-
-#[test]
-fn an_edit_renews_a_file_whatever_ends_its_lines() {
-    let place = Place::new();
-    place.write("a.rs", "\u{feff}1\r\n2\r\n3\r\n");
-    let daemon = Daemon::start(&place.home);
-    let agent = Agent::new(&place, &daemon.folders.socket, "cc-11");
-    agent.start("startup").nothing();
-    // Agents are shown neither the mark nor the carriage returns.
-    agent.shown("a.rs", "1\n2\n3\n", 1, 4, 4).nothing();
-    agent.prompt().nothing();
-    agent.edit("a.rs", "3", "4").nothing();
-    agent.prompt().nothing();
-    let report = daemon.ask("decide", &json!({ "session": "cc-11" }));
-    assert_eq!((&report["transition"], &report["stale"]), (&json!("resume"), &json!([])));
-    place.write("a.rs", "\u{feff}1\r\n2\r\n5\r\n");
-    agent.prompt().tells(&["a.rs: its content differs"]);
-}
-
-#[test]
-fn an_edit_of_what_was_never_read_again_does_not_make_it_known() {
-    let place = Place::new();
-    place.write("a.rs", "1\n2\n3\n");
-    let daemon = Daemon::start(&place.home);
-    let agent = Agent::new(&place, &daemon.folders.socket, "cc-4");
-    agent.configure("deadline_ms = 60_000\ntarget = \"off\"");
-    agent.start("startup").nothing();
-    agent.read("a.rs").nothing();
-    place.write("a.rs", "X\n2\n3\n");
-    agent.edit("a.rs", "3", "4").nothing();
-    agent.prompt().tells(&["a.rs: its content differs"]);
-    agent.read("a.rs").nothing();
-    agent.prompt().nothing();
-}
-
-#[test]
-fn answers_of_commands_go_with_the_sessions_own_edits_and_stale_with_those_of_others() {
-    let place = Place::new();
-    place.write("src/a.rs", "1\n");
-    place.write("src/b.rs", "1\n");
-    let daemon = Daemon::start(&place.home);
-    let agent = Agent::new(&place, &daemon.folders.socket, "cc-5");
-    agent.start("startup").nothing();
-    agent.read("src/a.rs").nothing();
-    agent.bash("cargo test", "ok\n").nothing();
-    agent.edit("src/a.rs", "1", "2").nothing();
-    agent.prompt().nothing();
-    agent.bash("cargo test", "ok\n").nothing();
-    place.write("src/b.rs", "2\n");
-    agent.prompt().tells(&["- cargo test: "]);
-    // The names that it looked for are others by its own new file, and it knows.
-    let glob = json!({ "tool_name": "Glob", "tool_input": { "pattern": "docs/*.md" }, "tool_response": {} });
-    agent.fire("PostToolUse", &glob).nothing();
-    agent.bash("cargo test", "ok\n").nothing();
-    place.write("docs/new.md", "1\n");
-    let input = json!({ "file_path": agent.path("docs/new.md"), "content": "1\n" });
-    let response = json!({ "type": "create", "filePath": agent.path("docs/new.md"), "content": "1\n" });
-    let write = json!({ "tool_name": "Write", "tool_input": input, "tool_response": response });
-    agent.fire("PostToolUse", &write).nothing();
-    agent.prompt().nothing();
-    agent.fire("PostToolUse", &glob).nothing();
-    place.write("docs/other.md", "1\n");
-    agent.prompt().tells(&["docs/*.md"]);
 }
 
 #[test]
@@ -238,48 +139,6 @@ fn however_much_is_stale_and_whatever_it_is_called_what_is_told_fits_and_is_harm
     };
     assert!(!said.context.contains(odd), "{:?}", said.context);
     assert!(said.context.lines().skip(1).all(|line| line.starts_with("- ")), "{}", said.context);
-}
-
-#[test]
-fn a_lockfile_that_its_own_command_changed_is_told_at_once_and_known_from_then_on() {
-    let place = Place::new();
-    place.write("Cargo.lock", "one\n");
-    let daemon = Daemon::start(&place.home);
-    let agent = Agent::new(&place, &daemon.folders.socket, "cc-9");
-    agent.start("startup").nothing();
-    place.write("Cargo.lock", "two\n");
-    agent
-        .bash("cd sub && cargo add serde", "")
-        .tells(&["Cargo.lock is not what it was before this command."]);
-    agent.prompt().nothing();
-    // Another command has nothing to do with it.
-    place.write("Cargo.lock", "three\n");
-    agent.bash("ls", "Cargo.lock\n").nothing();
-    agent.prompt().tells(&["Cargo.lock: its content differs"]);
-    agent.read("Cargo.lock").nothing();
-    agent.prompt().nothing();
-}
-
-#[test]
-fn an_edit_leaves_as_stale_as_it_was_what_it_did_not_show() {
-    let place = Place::new();
-    let lines = |changed: &str| {
-        (1..100).map(|no| if no == 90 { changed.to_owned() } else { format!("{no}\n") }).collect::<String>()
-    };
-    place.write("a.rs", &lines("90\n"));
-    let daemon = Daemon::start(&place.home);
-    let agent = Agent::new(&place, &daemon.folders.socket, "cc-8");
-    agent.start("startup").nothing();
-    agent.read_lines("a.rs", 1, 20).nothing();
-    agent.read_lines("a.rs", 80, 15).nothing();
-    place.write("a.rs", &lines("outside\n"));
-    agent.edit("a.rs", "4\n5\n6", "4\nfive\n6").nothing();
-    agent.prompt().tells(&["a.rs, lines 80-94: its content differs"]);
-    assert_eq!(agent.edit("a.rs", "outside", "mine").decision.expect("it was not read again").0, "deny");
-    agent.read_lines("a.rs", 80, 15).nothing();
-    agent.prompt().nothing();
-    agent.edit("a.rs", "outside", "mine").nothing();
-    agent.prompt().nothing();
 }
 
 #[test]
@@ -342,24 +201,6 @@ fn what_the_daemon_will_never_take_stays_known_as_such_and_holds_up_nothing() {
     agent.prompt().nothing();
     place.write("b.rs", "2\n");
     agent.prompt().tells(&["b.rs"]);
-}
-
-#[test]
-fn what_is_no_text_and_what_is_not_there_stops_no_edit_for_ever() {
-    let place = Place::new();
-    std::fs::write(place.root.join("a.c"), b"caf\xe9\nx\n").unwrap();
-    let daemon = Daemon::start(&place.home);
-    let agent = Agent::new(&place, &daemon.folders.socket, "cc-11");
-    agent.start("startup").nothing();
-    agent.shown("a.c", "caf\u{fffd}\nx\n", 1, 3, 3).nothing();
-    let failed = json!({
-        "tool_name": "Bash", "tool_input": { "command": "cat b.rs" },
-        "error": "Exit code 1\ncat: b.rs: No such file or directory",
-    });
-    agent.fire("PostToolUseFailure", &failed).nothing();
-    agent.prompt().nothing();
-    place.write("b.rs", "now\n");
-    agent.prompt().tells(&["b.rs: it exists now"]);
 }
 
 #[test]

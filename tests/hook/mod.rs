@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test may fail as the test does")]
 
 mod claude_code;
+mod edits;
 mod gates;
 mod goes_on;
 mod others;
@@ -67,7 +68,21 @@ impl<'a> Agent<'a> {
         std::fs::write(folder.join("config.toml"), format!("[hook]\n{keys}\n")).unwrap();
     }
 
+    /// What the hooks of an event say. A process that another test is just starting has copies of our files between its
+    /// fork and its exec, and counts as a writer until then; so what cannot be told for that reason is asked again.
     fn fire(&self, event: &str, more: &Value) -> Said {
+        let mut said = self.fire_once(event, more);
+        wait_until("nobody writes any more", || {
+            let written = said.context.contains("(live_writer)");
+            if written {
+                said = self.fire_once(event, more);
+            }
+            !written
+        });
+        said
+    }
+
+    fn fire_once(&self, event: &str, more: &Value) -> Said {
         let mut payload = json!({
             "session_id": self.session, "transcript_path": "/nowhere", "cwd": self.place.root, "hook_event_name": event,
         });
@@ -128,16 +143,7 @@ impl<'a> Agent<'a> {
     }
 
     fn prompt(&self) -> Said {
-        let mut said = self.fire("UserPromptSubmit", &json!({ "prompt": "go on" }));
-        // A process that another test is just starting has copies of our files between its fork and its exec.
-        wait_until("nobody writes any more", || {
-            let written = said.context.contains("(live_writer)");
-            if written {
-                said = self.fire("UserPromptSubmit", &json!({ "prompt": "go on" }));
-            }
-            !written
-        });
-        said
+        self.fire("UserPromptSubmit", &json!({ "prompt": "go on" }))
     }
 
     /// Reads a file as it is on the disk.

@@ -19,6 +19,7 @@ mod known;
 mod lockfiles;
 mod sight;
 pub mod spool;
+mod telling;
 pub mod turn;
 mod unpatch;
 
