@@ -72,7 +72,7 @@ fn main() {
                 .percentiles(column, percent)
                 .into_iter()
                 .zip(table.percentiles(0, percent))
-                .map(|(hook, bare)| (hook - bare) / 1_000.0)
+                .map(|(hook, bare)| (hook - bare) / 1_000_000.0)
                 .collect();
             yard::judge(&format!("{name} over /bin/true, p{percent}, ms"), over, Some(ms_at_most));
         }
