@@ -34,25 +34,14 @@ struct Said {
 }
 
 impl<'a> Agent<'a> {
-    /// One whose settings have every event run `staled hook claude-code`.
+    /// One whose settings are those that `staled install claude-code` wrote.
     fn new(place: &'a Place, socket: &Path, session: &str) -> Self {
-        let command = format!("{} hook claude-code", env!("CARGO_BIN_EXE_staled"));
-        let hook = |matcher: &str| json!([{ "matcher": matcher, "hooks": [{ "type": "command", "command": command, "timeout": 3 }] }]);
-        let mut hooks = json!({ "PreToolUse": hook("Edit|Write|MultiEdit|NotebookEdit") });
-        for event in [
-            "SessionStart",
-            "UserPromptSubmit",
-            "PostToolUse",
-            "PostToolUseFailure",
-            "InstructionsLoaded",
-            "Stop",
-            "SessionEnd",
-        ] {
-            hooks[event] = hook("");
-        }
+        crate::cli::staled(place, socket, &["install", "claude-code"]).ends(0);
+        let settings = std::fs::read(place.home.join(".claude/settings.json")).unwrap();
+        let settings: Value = serde_json::from_slice(&settings).unwrap();
         let agent = Self {
             place,
-            settings: json!({ "hooks": hooks }),
+            settings,
             session: session.to_owned(),
             environment: vec![("STALED_SOCKET".to_owned(), socket.to_string_lossy().into_owned())],
         };

@@ -180,14 +180,14 @@ fn second_reading(path: &Path) -> Found {
     found
 }
 
-fn unpacked(path: &Path) -> String {
+pub(super) fn unpacked(path: &Path) -> String {
     let mut text = String::new();
     flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
     text
 }
 
 /// A plain read: the file, the first line and the last, and whether they have numbers.
-fn plain(call: &Value) -> Option<(PathBuf, u64, u64, bool)> {
+pub(super) fn plain(call: &Value) -> Option<(PathBuf, u64, u64, bool)> {
     let command = call["cmd"].as_str().unwrap();
     let moved = command.strip_prefix("cd ").and_then(|rest| rest.split_once(" && "));
     let (folder, command) = moved.unwrap_or((call["workdir"].as_str().unwrap_or_default(), command));
@@ -212,7 +212,7 @@ fn plain(call: &Value) -> Option<(PathBuf, u64, u64, bool)> {
 }
 
 /// What a read showed, and whether there is no more.
-fn shown(output: &str, first: u64, last: u64, numbered: bool) -> Option<(String, bool)> {
+pub(super) fn shown(output: &str, first: u64, last: u64, numbered: bool) -> Option<(String, bool)> {
     let (_, shown) = output.split_once("Process exited with code 0\n")?.1.split_once("Output:\n")?;
     let number = shown.lines().count() as u64;
     let cut = shown.starts_with("Total output lines") || shown.starts_with("Warning: truncated");

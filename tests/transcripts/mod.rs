@@ -2,6 +2,7 @@
 
 mod codex;
 mod hooked;
+mod hooked_codex;
 mod live;
 mod made;
 mod oracle;

@@ -10,7 +10,9 @@ use super::sight::{look, plain};
 use super::turn::{Reply, Verdict};
 use crate::agent::codex::output::{Output, is_cut, parse};
 use crate::agent::codex::patch::{self, Change, Chunk};
+use crate::agent::codex::{Ran, Saw, saw};
 use crate::agent::context::read_small;
+use crate::agent::transcript::Knowledge;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -83,6 +85,9 @@ fn ran(payload: &Value) -> Option<Call> {
     let output = parse(told).or_else(plain);
     let failed = output.as_ref().and_then(|output| output.exit_code).is_some_and(|code| code != 0);
     let shown = output.as_ref().filter(|output| !output.cut && output.running.is_none());
+    if let Some(read) = shown.filter(|_| !failed).and_then(|output| looked(payload, &output.text)) {
+        return Some(read);
+    }
     let response = shown.map(|output| json!({ "stdout": output.text, "stderr": "" }));
     let error = output.as_ref().filter(|_| failed);
     Some(Call {
@@ -93,6 +98,43 @@ fn ran(payload: &Value) -> Option<Call> {
         error: error
             .map(|output| format!("Exit code {}\n{}", output.exit_code.unwrap_or_default(), output.text)),
     })
+}
+
+/// The read that a command plainly was, by the rules by which a rollout is read.
+fn looked(payload: &Value, output: &str) -> Option<Call> {
+    let ran = Ran {
+        command: command(payload)?,
+        cwd: text(payload, "cwd"),
+        output,
+        exit_code: Some(0),
+        captured_at: None,
+        line: 1,
+    };
+    let Saw::File(entry) = saw(&ran) else { return None };
+    let path = entry.path.to_str()?;
+    match &entry.knowledge {
+        Knowledge::Full { content, .. } => Some(shown_whole(path, std::str::from_utf8(content).ok()?)),
+        Knowledge::Partial => {
+            let range = entry.ranges.first()?;
+            let start = usize::try_from(range.start).ok()?;
+            Some(look(path, std::str::from_utf8(&range.content.0).ok()?, start))
+        }
+        Knowledge::Absent | Knowledge::Unknown => None,
+    }
+}
+
+fn shown_whole(path: &str, content: &str) -> Call {
+    let count = content.split('\n').count();
+    let file = json!({
+        "filePath": path, "content": content, "startLine": 1, "numLines": count, "totalLines": count,
+    });
+    Call {
+        id: "read".to_owned(),
+        tool: "Read".to_owned(),
+        input: json!({ "file_path": path }),
+        response: Some(json!({ "type": "text", "file": file })),
+        error: None,
+    }
 }
 
 /// What a change has made of the disk.

@@ -307,10 +307,11 @@ pub(super) fn plain(text: &str) -> String {
     text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n")
 }
 
-/// The digests of a text with every line end and mark that the disk may have spelled it with.
+/// The digests of a text with every line end and mark that the disk may have spelled it with. A patch of Codex gives a file
+/// the last line feed that it lacked, so it may have been without.
 fn spellings(text: &str) -> Vec<String> {
-    let crlf = text.replace('\n', "\r\n");
-    let marked = |text: &str| format!("\u{feff}{text}");
-    let all = [text.to_owned(), crlf.clone(), marked(text), marked(&crlf)];
-    all.iter().map(|text| blake3(text.as_bytes()).to_string()).collect()
+    let ended = [Some(text), text.strip_suffix('\n')].into_iter().flatten();
+    let lines = ended.flat_map(|text| [text.to_owned(), text.replace('\n', "\r\n")]);
+    let all = lines.flat_map(|text| [format!("\u{feff}{text}"), text]);
+    all.map(|text| blake3(text.as_bytes()).to_string()).collect()
 }
