@@ -50,13 +50,9 @@ fn tell(name: &str, file: &Path) -> Session {
     for step in &steps {
         match step {
             Step::Read { path, first, shown, to_end, .. } => {
-                if let Some(path) =
-                    inside(&path.to_string_lossy(), &places).filter(|path| !written.contains(path))
-                {
-                    if !world.now.contains_key(&path) {
-                        world.show(path, *first, shown, *to_end);
-                    }
-                }
+                let path = inside(&path.to_string_lossy(), &places);
+                let path = path.filter(|path| !written.contains(path) && !world.now.contains_key(path));
+                path.into_iter().for_each(|path| world.show(path, *first, shown, *to_end));
             }
             Step::Patched { changes, .. } => {
                 written.extend(changes.keys().filter_map(|path| inside(path, &places)));
