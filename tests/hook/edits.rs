@@ -162,3 +162,26 @@ fn what_is_no_text_and_what_is_not_there_stops_no_edit_for_ever() {
     place.write("b.rs", "now\n");
     agent.prompt().tells(&["b.rs: it exists now"]);
 }
+
+#[test]
+fn what_somebody_else_wrote_beside_an_edit_is_not_taken_for_the_edits_own() {
+    let place = Place::new();
+    let text = |second: &str, ninth: &str| format!("1\n{second}\n3\n4\n5\n6\n7\n8\n{ninth}\n10\n");
+    place.write("a.rs", &text("2", "9"));
+    let daemon = Daemon::start(&place.home);
+    let agent = Agent::new(&place, &daemon.folders.socket, "cc-14");
+    agent.start("startup").nothing();
+    agent.read("a.rs").nothing();
+    place.write("a.rs", &text("X", "9"));
+    agent.prompt().tells(&["a.rs"]);
+    agent.read_lines("a.rs", 2, 3).nothing();
+    // The edit replaces X; before its hook looks, somebody replaces the ninth line.
+    place.write("a.rs", &text("Y", "outside"));
+    let input = json!({ "file_path": agent.path("a.rs"), "old_string": "X", "new_string": "Y" });
+    let response = json!({
+        "filePath": agent.path("a.rs"), "oldString": "X", "newString": "Y", "originalFile": text("X", "9"),
+    });
+    let edit = json!({ "tool_name": "Edit", "tool_input": input, "tool_response": response });
+    agent.fire("PostToolUse", &edit).nothing();
+    assert_eq!(agent.edit("a.rs", "outside", "mine").decision.expect("it was never shown").0, "deny");
+}

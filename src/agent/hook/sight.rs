@@ -118,6 +118,15 @@ pub(super) fn sight(calls: &[Call], scene: Scene<'_>, held: Option<&Context>) ->
         .collect();
     let transcript = live(&calls, &scene.cwd.to_string_lossy(), scene.at);
     let mut told = results(&transcript, &places);
+    for wrote in &mut wrote {
+        // What stands on the disk is the edit's only where nobody else has written since.
+        let digest = read_small(&scene.root.join(&wrote.path.0)).map(|disk| blake3(&disk).to_string());
+        let whole =
+            |told: &Belief| told.source.path == Some(wrote.path.clone()) && told.source.range.is_none();
+        if digest.is_none() || !told.iter().any(|told| whole(told) && told.digest == digest) {
+            wrote.carried.clear();
+        }
+    }
     let parts = told.iter().filter(|belief| belief.source.range.is_some());
     let whole = parts.filter_map(|part| whole_of(part, scene.root)).collect();
     let wrote_it = |path: &WirePath| wrote.iter().any(|wrote| wrote.path.0 == path.0);
