@@ -15,9 +15,9 @@ fn some_lines_are_known_by_themselves_and_make_an_edit_of_them_possible() {
     agent.read("a.rs").nothing();
     place.write("a.rs", &text("X", "Z"));
     agent.prompt().tells(&["a.rs"]);
-    // What is read again in part is told no more; the whole is not called fresh by it.
+    // What is read again in part does not make the whole known, and the rest is told on.
     agent.read_lines("a.rs", 2, 3).nothing();
-    agent.prompt().nothing();
+    agent.prompt().tells(&["- a.rs: its content differs", "some lines of it were read again since"]);
     let whole_is_stale = || {
         let report = daemon.ask("decide", &json!({ "session": "cc-3" }));
         assert_eq!((&report["transition"], &report["drop"]), (&json!("resume"), &json!(["a.rs"])));
@@ -30,7 +30,7 @@ fn some_lines_are_known_by_themselves_and_make_an_edit_of_them_possible() {
     // What was read again is known where it stands now.
     agent.edit("a.rs", "4", "four").nothing();
     whole_is_stale();
-    agent.prompt().nothing();
+    agent.prompt().tells(&["some lines of it were read again since"]);
     assert_eq!(agent.edit("a.rs", "Z", "z").decision.expect("it was not read again").0, "deny");
     place.write("a.rs", &text("other", "9"));
     agent.prompt().tells(&["a.rs, lines 2-5: its content differs"]);

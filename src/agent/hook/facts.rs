@@ -42,10 +42,7 @@ impl<'a> Rows<'a> {
     /// The rows that the agent does not know to be out of date: stale, or critical and unknown. What rests on nothing that
     /// can be watched was never fresh, and the agent knew that.
     pub fn news(&self) -> impl Iterator<Item = &'a Value> {
-        self.rows.iter().copied().filter(|row| {
-            let id = row["result_id"].as_str().unwrap_or_default();
-            is_stale(row) && !(row["critical"] == false && self.read_since.contains(id))
-        })
+        self.rows.iter().copied().filter(|row| is_stale(row))
     }
 
     /// The stale rows about one path, whole or in part, and the lines of it that are fresh.
@@ -114,7 +111,12 @@ pub fn told(rows: &Rows<'_>, session: &str, head: &str) -> String {
     let mut text = String::from(head);
     let more = format!("- … and more; `staled status {}` lists all {}", name(session), news.len());
     for row in first.into_iter().chain(later) {
-        let line = sentence(row);
+        let again = row["result_id"].as_str().is_some_and(|id| rows.read_since.contains(id));
+        let line = format!(
+            "{}{}",
+            sentence(row),
+            if again { "; some lines of it were read again since" } else { "" }
+        );
         if text.chars().count() + line.chars().count() + more.chars().count() + 4 > CHARS_MAX {
             let _ = write!(text, "\n{more}");
             break;

@@ -3,13 +3,13 @@
 //!
 //! - Shown or written whole: that is what is known, and the parts that were known before go.
 //! - A part of a file whose whole is known: nothing new while the whole is as it was. Where it is not, the whole stays, as
-//!   stale as it is, no longer critical, and the part stands beside it.
+//!   stale and as critical as it is, and the part stands beside it: which lines changed, nobody knows.
 //! - An edit renews the whole, if what it met was what the session knew of it. Where it was not, the whole stays as it is,
 //!   beside the lines that were read since and those that were written.
 //! - What searches and commands read before the session's own edit is not what there is now, and goes.
 
 use super::sight::{Sighting, Wrote};
-use crate::agent::context::{belief, invariant, rests_on, source};
+use crate::agent::context::{invariant, rests_on, source};
 use crate::protocol::context::{Belief, Context, LineRange, Source};
 use crate::protocol::path::WirePath;
 use std::collections::{BTreeMap, BTreeSet};
@@ -153,9 +153,6 @@ fn carry(path: &Path, wrote: &[Wrote], held: &Context, record: &mut Context, rem
     let (Some(edit), true) = (edit, parts_of(path, held).next().is_some()) else { return };
     removed.extend(edit.met.iter().cloned());
     record.results.extend(edit.carried.iter().cloned());
-    if !edit.carried.is_empty() {
-        record.results.extend(whole_of(path, held).map(faded));
-    }
 }
 
 fn add_part(
@@ -178,8 +175,6 @@ fn add_part(
                     .filter_map(|known| known.id.clone()),
             );
             return;
-        } else if !record.results.iter().any(|told| told.id == whole.id) {
-            record.results.push(faded(whole));
         }
     }
     keep_critical(&mut part, &path, held);
@@ -191,21 +186,6 @@ fn add_part(
     let covered = parts_of(&path, held).filter(|known| covers(&part, known) && known.id != part.id);
     removed.extend(covered.filter_map(|known| known.id.clone()));
     record.results.push(part);
-}
-
-/// What was known of a whole file of which a part was read since it changed.
-fn faded(whole: &Belief) -> Belief {
-    Belief {
-        tool: whole.tool.clone(),
-        critical: Some(false),
-        captured_at: whole.captured_at.clone(),
-        digest: whole.digest.clone(),
-        lf_digest: whole.lf_digest.clone(),
-        ..belief(
-            whole.id.clone().unwrap_or_default(),
-            source(path_of(whole).unwrap_or(Path::new(".")), "file"),
-        )
-    }
 }
 
 fn covers(part: &Belief, other: &Belief) -> bool {

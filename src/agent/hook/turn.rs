@@ -119,13 +119,19 @@ impl<'a> Turn<'a> {
             return Ok(());
         }
         for waiting in waiting {
-            if let Some(sighting) = waiting.sighting.clone() {
-                let held = self.held_or_begun(client)?;
-                match self.record(client, sighting.late(&held), &held) {
-                    // It will be refused for ever, and nothing later of the session is to wait for it.
-                    Err(error) if is_final(&error) => {}
-                    told => told?,
-                }
+            let unreadable = || Sighting {
+                told: vec![volatile(
+                    "unreadable",
+                    "what was seen while the daemon was away, and cannot be read any more",
+                )],
+                ..Sighting::at(&self.root)
+            };
+            let sighting = waiting.sighting.clone().unwrap_or_else(unreadable);
+            let held = self.held_or_begun(client)?;
+            match self.record(client, sighting.late(&held), &held) {
+                // It will be refused for ever, and nothing later of the session is to wait for it.
+                Err(error) if is_final(&error) => {}
+                told => told?,
             }
             let _ = waiting.done();
         }
