@@ -113,14 +113,20 @@ fn a_lockfile_that_its_own_command_changed_is_told_at_once_and_known_from_then_o
     place.write("Cargo.lock", "two\n");
     agent
         .bash("cd sub && cargo add serde", "")
-        .tells(&["Cargo.lock is not what it was before this command."]);
+        .tells(&["Cargo.lock is not what this session knew it to be."]);
     agent.prompt().nothing();
     // Another command has nothing to do with it.
     place.write("Cargo.lock", "three\n");
     agent.bash("ls", "Cargo.lock\n").nothing();
     agent.prompt().tells(&["Cargo.lock: its content differs"]);
-    agent.read("Cargo.lock").nothing();
+    agent.read_lines("Cargo.lock", 1, 1).tells(&["Cargo.lock is not what this session knew it to be."]);
     agent.prompt().nothing();
+    // Nor has a command that began after somebody else had changed it.
+    place.write("Cargo.lock", "four\n");
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3_600);
+    std::fs::File::open(agent.path("Cargo.lock")).unwrap().set_modified(long_ago).unwrap();
+    agent.bash("cargo test", "ok\n").nothing();
+    agent.prompt().tells(&["Cargo.lock: its content differs"]);
 }
 
 #[test]

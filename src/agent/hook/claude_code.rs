@@ -55,6 +55,7 @@ fn call(payload: &Value) -> Call {
         input: field("tool_input").unwrap_or_default(),
         response: field("tool_response"),
         error: None,
+        duration_ms: payload.get("duration_ms").and_then(Value::as_u64),
     }
 }
 

@@ -97,6 +97,7 @@ fn ran(payload: &Value) -> Option<Call> {
         response: Some(response.unwrap_or_else(|| json!({}))),
         error: error
             .map(|output| format!("Exit code {}\n{}", output.exit_code.unwrap_or_default(), output.text)),
+        duration_ms: None,
     })
 }
 
@@ -134,13 +135,14 @@ fn shown_whole(path: &str, content: &str) -> Call {
         input: json!({ "file_path": path }),
         response: Some(json!({ "type": "text", "file": file })),
         error: None,
+        duration_ms: None,
     }
 }
 
 /// What a change has made of the disk.
 fn made(change: &Change, payload: &Value) -> Vec<Call> {
     match change {
-        Change::Write { path, content } => vec![wrote(&absolute(path, payload), content)],
+        Change::Write { path, content } => vec![added(&absolute(path, payload), content)],
         Change::Delete { path } => vec![gone(&absolute(path, payload))],
         Change::Update { path, to, chunks } => {
             let now = absolute(to.as_ref().unwrap_or(path), payload);
@@ -159,13 +161,14 @@ fn made(change: &Change, payload: &Value) -> Vec<Call> {
     }
 }
 
-fn wrote(path: &str, content: &str) -> Call {
+fn added(path: &str, content: &str) -> Call {
     Call {
         id: path.to_owned(),
         tool: "Write".to_owned(),
         input: json!({ "file_path": path, "content": content }),
-        response: Some(json!({ "type": "update", "filePath": path, "content": content })),
+        response: Some(json!({ "type": "create", "filePath": path, "content": content })),
         error: None,
+        duration_ms: None,
     }
 }
 
@@ -178,6 +181,7 @@ fn edited(path: &str, before: &str, after: &str) -> Call {
         input: json!({ "file_path": path }),
         response: Some(response),
         error: None,
+        duration_ms: None,
     }
 }
 
@@ -189,6 +193,7 @@ fn gone(path: &str) -> Call {
         input: json!({ "file_path": path }),
         response: None,
         error: Some("File does not exist".to_owned()),
+        duration_ms: None,
     }
 }
 

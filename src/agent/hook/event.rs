@@ -109,6 +109,8 @@ pub struct Call {
     pub response: Option<Value>,
     /// Why it failed.
     pub error: Option<String>,
+    /// How long it took, where that was told.
+    pub duration_ms: Option<u64>,
 }
 
 /// The text of a field; `None` when it is missing, empty or of another kind.

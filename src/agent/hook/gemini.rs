@@ -56,7 +56,7 @@ fn call(payload: &Value, tool: &str, input: Value) -> Call {
             .any(|word| told.to_lowercase().contains(&word.to_lowercase()));
         if missing { format!("File does not exist: {told}") } else { format!("Error: {told}") }
     });
-    Call { id: "call".to_owned(), tool: tool.to_owned(), input, response: None, error }
+    Call { id: "call".to_owned(), tool: tool.to_owned(), input, response: None, error, duration_ms: None }
 }
 
 fn answered(payload: &Value) -> Vec<Call> {

@@ -9,7 +9,7 @@
 //! - What searches and commands read before the session's own edit is not what there is now, and goes.
 
 use super::sight::{Sighting, Wrote};
-use crate::agent::context::{invariant, rests_on, source};
+use crate::agent::context::rests_on;
 use crate::protocol::context::{Belief, Context, LineRange, Source};
 use crate::protocol::path::WirePath;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,6 @@ pub(super) fn record(session: &str, mut sighting: Sighting, held: &Context) -> C
             }
             keep_critical(&mut told, &path, held);
             removed.extend(forgotten(&path, &sighting.wrote, held).filter_map(|part| part.id.clone()));
-            record.invariants.extend(lockfile(&path, &told, held));
         }
         record.results.push(told);
     }
@@ -51,11 +50,11 @@ pub(super) fn record(session: &str, mut sighting: Sighting, held: &Context) -> C
     record
 }
 
-/// What a search or a command read, as far as the session's own writing may have changed its answer: a file that it wrote
-/// whole may be new, and then the names are others too.
+/// What a search or a command read, as far as the session's own writing may have changed its answer: with a new file the
+/// names are others too.
 fn named(source: &Source, wrote: &Wrote) -> Source {
     let mut source = source.clone();
-    if wrote.before.is_empty() {
+    if wrote.new {
         source.inputs.iter_mut().flatten().for_each(|input| input.contents = None);
         source.contents = None;
     }
@@ -178,11 +177,6 @@ fn add_part(
         }
     }
     keep_critical(&mut part, &path, held);
-    if let Some(now) = whole_now.get(path.to_string_lossy().as_ref()) {
-        // Nobody reads a long lockfile whole: to have looked into it is to know that it is another one.
-        let whole = Belief { digest: Some(now.clone()), ..part.clone() };
-        record.invariants.extend(lockfile(&path, &whole, held));
-    }
     let covered = parts_of(&path, held).filter(|known| covers(&part, known) && known.id != part.id);
     removed.extend(covered.filter_map(|known| known.id.clone()));
     record.results.push(part);
@@ -192,12 +186,4 @@ fn covers(part: &Belief, other: &Belief) -> bool {
     let (Some(part), Some(other)) = (part.source.range, other.source.range) else { return false };
     let end = |range: LineRange| range.start_line.saturating_add(range.lines);
     part.start_line <= other.start_line && end(other) <= end(part)
-}
-
-/// The invariant of a lockfile that was read or written: the agent knows it now.
-fn lockfile(path: &Path, told: &Belief, held: &Context) -> Option<Belief> {
-    let name = format!("lockfile:{}", path.display());
-    let known = held.invariants.iter().find(|invariant| invariant.name.as_deref() == Some(name.as_str()))?;
-    let known = source(path_of(known)?, "lockfile");
-    Some(Belief { digest: told.digest.clone(), ..invariant(&name, known) })
 }

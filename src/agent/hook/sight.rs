@@ -74,6 +74,9 @@ pub struct Wrote {
     pub path: WirePath,
     /// What it may have been before, in every spelling of its line ends; empty where the agent wrote all of it.
     pub before: Vec<String>,
+    /// It was not there before, so names are others too.
+    #[serde(default)]
+    pub new: bool,
     /// The parts known of it that stood there as they were known when it was edited, by their ids.
     #[serde(default)]
     pub met: Vec<String>,
@@ -111,7 +114,9 @@ pub(super) fn sight(calls: &[Call], scene: Scene<'_>, held: Option<&Context>) ->
             wrote.extend(written(call, &places).map(|path| {
                 let met = original.as_deref().map(|original| met(original, &path, held)).unwrap_or_default();
                 let carried = original.map(|original| carried(&original, &path, scene.root, held, &met));
-                Wrote { path: WirePath(path), before, met, carried: carried.unwrap_or_default() }
+                let new =
+                    call.response.as_ref().and_then(|response| text(response, "type")) == Some("create");
+                Wrote { path: WirePath(path), before, new, met, carried: carried.unwrap_or_default() }
             }));
             calls
         })
@@ -305,6 +310,7 @@ pub(super) fn look(path: &str, lines: &str, start: usize) -> Call {
         input: json!({ "file_path": path }),
         response: Some(json!({ "type": "text", "file": file })),
         error: None,
+        duration_ms: None,
     }
 }
 
