@@ -6,6 +6,7 @@
 //!
 //! A new command is one file, one variant here and one line in `Command::run`.
 
+mod away;
 mod check;
 mod completions;
 mod decide;

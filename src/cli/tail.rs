@@ -1,5 +1,6 @@
 //! `tail`: the decision log, one line a decision; `-f` goes on as decisions are made.
 
+use super::away::Ended;
 use super::paint::{Paint, Tone};
 use super::shell::{Done, Shell, Stop};
 use super::words::{harmless, text, to_the_second, transition_tone};
@@ -39,20 +40,6 @@ pub(super) fn run(args: &Args, shell: &mut Shell) -> Done {
 struct Tail {
     after: u64,
     width: usize,
-}
-
-enum Ended {
-    Client(ClientError),
-    Stop(Stop),
-}
-
-impl From<Ended> for Stop {
-    fn from(ended: Ended) -> Self {
-        match ended {
-            Ended::Client(error) => error.into(),
-            Ended::Stop(stop) => stop,
-        }
-    }
 }
 
 impl Tail {

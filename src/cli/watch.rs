@@ -3,7 +3,8 @@
 //! On a terminal without a keyboard the same place is written over; elsewhere what changed is printed below what stood there, so that a
 //! program or a log can follow. A daemon that goes away is waited for; a session that is dropped ends the watch.
 
-use super::shell::{Done, Shell, Stop, parse};
+use super::away::{Ended, is_away};
+use super::shell::{Done, Shell, parse};
 use super::status::print;
 use crate::client::{Client, ClientError, Subscription};
 use crate::protocol::request::{Status, Subscribe};
@@ -38,41 +39,6 @@ pub(super) fn watch(session: Option<&str>, shell: &mut Shell) -> Done {
             }
             Err(ended) => return Err(ended.into()),
         }
-    }
-}
-
-enum Ended {
-    Client(ClientError),
-    Stop(Stop),
-}
-
-impl From<ClientError> for Ended {
-    fn from(error: ClientError) -> Self {
-        Self::Client(error)
-    }
-}
-
-impl From<Stop> for Ended {
-    fn from(stop: Stop) -> Self {
-        Self::Stop(stop)
-    }
-}
-
-impl From<Ended> for Stop {
-    fn from(ended: Ended) -> Self {
-        match ended {
-            Ended::Client(error) => error.into(),
-            Ended::Stop(stop) => stop,
-        }
-    }
-}
-
-/// Whether a daemon that went away may come back.
-pub(super) fn is_away(error: &ClientError) -> bool {
-    match error {
-        ClientError::NoDaemon { .. } | ClientError::Broken { .. } => true,
-        ClientError::Refused(refusal) => refusal.word() == Some("shutting_down"),
-        _ => false,
     }
 }
 

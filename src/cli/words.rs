@@ -112,18 +112,9 @@ pub(super) fn state(row: &Value) -> (&'static str, Tone) {
     match row["status"].as_str() {
         Some("fresh") => ("fresh", Tone::Good),
         Some("unknown") => ("unknown", Tone::Doubt),
-        _ if is_doubt(cause) => ("unknown", Tone::Doubt),
+        _ if Doubt::named(cause).is_some() => ("unknown", Tone::Doubt),
         _ => ("stale", Tone::Bad),
     }
-}
-
-fn is_doubt(cause: &str) -> bool {
-    use Doubt::{
-        Gap, LiveWriter, RepositoryMissing, Unreadable, Unsettled, UnwatchableFs, WatchLimit, WatcherDead,
-    };
-    [UnwatchableFs, Unreadable, WatchLimit, Unsettled, RepositoryMissing, WatcherDead, LiveWriter, Gap]
-        .iter()
-        .any(|doubt| doubt.word() == cause)
 }
 
 /// Colour of a transition.

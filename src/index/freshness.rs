@@ -164,6 +164,12 @@ impl Doubt {
         }
     }
 
+    /// The doubt of a word on the wire.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|doubt| doubt.word() == word)
+    }
+
     /// What is the matter and what would help, as the rest of a sentence about several sources.
     #[must_use]
     pub fn remedy(self) -> &'static str {

@@ -3,6 +3,7 @@
 //! Facts only: no order to the model and no guess at who changed what, or why. Names come from the user's tree and may say
 //! anything, so control characters are spelled out and long ones are cut. The same report gives the same text.
 
+use crate::index::freshness::Doubt;
 use crate::protocol::path::Reference;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -82,22 +83,10 @@ fn is_stale(row: &Value) -> bool {
         || row["status"] == "unknown" && row["critical"] == true
 }
 
-/// Doubts of the contract, which reports them as stale.
-const DOUBTS: [&str; 8] = [
-    "unwatchable_fs",
-    "unreadable",
-    "watch_limit",
-    "gap",
-    "live_writer",
-    "unsettled",
-    "repository_missing",
-    "watcher_dead",
-];
-
-/// Whether it cannot be told what became of it, rather than that it changed.
+/// Whether it cannot be told what became of it, rather than that it changed. The contract reports that as stale, too.
 #[must_use]
 pub fn is_doubtful(row: &Value) -> bool {
-    row["status"] == "unknown" || row["cause"].as_str().is_some_and(|cause| DOUBTS.contains(&cause))
+    row["status"] == "unknown" || row["cause"].as_str().and_then(Doubt::named).is_some()
 }
 
 /// What is stale, one line a result; empty where nothing is.

@@ -9,10 +9,10 @@ use crate::agent;
 use crate::agent::context::Imported;
 use crate::agent::reading::Reading;
 use crate::agent::transcript::{Transcript, TranscriptError};
+use crate::cli::away::{Ended, is_away};
 use crate::cli::shell::{Done, Shell, Stop, parse};
-use crate::cli::watch::is_away;
 use crate::cli::words::{counted, list, text};
-use crate::client::{Client, ClientError};
+use crate::client::Client;
 use crate::protocol::context::{Belief, Context};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -243,23 +243,6 @@ impl<'args> Following<'args> {
         if self.said.replace(what) != Some(what) {
             shell.out.talk(what);
         }
-    }
-}
-
-enum Ended {
-    Client(ClientError),
-    Stop(Stop),
-}
-
-impl From<ClientError> for Ended {
-    fn from(error: ClientError) -> Self {
-        Self::Client(error)
-    }
-}
-
-impl From<Stop> for Ended {
-    fn from(stop: Stop) -> Self {
-        Self::Stop(stop)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::facts::{Away, Health, Line, Rows, Session};
 use super::news::News;
-use crate::cli::watch::is_away;
+use crate::cli::away::is_away;
 use crate::cli::words::list;
 use crate::client::log::{PAGE_LEN, last_seq, page};
 use crate::client::{Client, ClientError};
