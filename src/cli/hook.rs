@@ -190,6 +190,7 @@ impl Task {
             holder: holds.then(holder).flatten(),
             fork: variable("STALED_FORK"),
             brief: variable("STALED_BRIEF").map(PathBuf::from),
+            patience_ms: self.config.deadline_ms / 2,
             home: variable("HOME").map(PathBuf::from),
             at: now(),
         }

@@ -239,6 +239,7 @@ impl<'a> Hooks<'a> {
             holder: None,
             fork: None,
             brief: None,
+            patience_ms: 10_000,
             home: None,
             at: "2026-11-30T10:00:00Z".to_owned(),
         };

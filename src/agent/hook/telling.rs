@@ -125,6 +125,6 @@ pub(super) fn volatile(id: &str, what: &str) -> Belief {
 }
 
 /// Whether the same may be taken later.
-fn may_pass(refusal: &Refusal) -> bool {
+pub(super) fn may_pass(refusal: &Refusal) -> bool {
     matches!(refusal.word(), Some("overloaded" | "store_failed" | "log_failed" | "shutting_down"))
 }

@@ -8,7 +8,7 @@ use super::facts::{self, Rows};
 use super::lockfiles;
 use super::sight::{Scene, Sighting, sight, target};
 use super::spool::Spool;
-use super::telling::{earlier, volatile};
+use super::telling::{earlier, may_pass, volatile};
 use crate::agent::context::{belief, source};
 use crate::client::{Client, ClientError};
 use crate::config::Gate;
@@ -29,6 +29,8 @@ pub struct Options {
     pub fork: Option<String>,
     /// What a new session is to begin with, in a file that is taken away once it is told.
     pub brief: Option<PathBuf>,
+    /// How long a decision may wait for what is being verified: what is not settled by then is told as doubt, in time.
+    pub patience_ms: u64,
     /// Of the user.
     pub home: Option<PathBuf>,
     /// RFC 3339, of now.
@@ -184,8 +186,10 @@ impl<'a> Turn<'a> {
     /// A decision, logged like every other, and what it found stale.
     fn decided(&self, client: &mut Client) -> Result<Reply, ClientError> {
         let holder = self.options.holder.map(|pid| json!({ "pid": pid }));
-        let mut ask = json!({ "session": self.payload.session, "rows": "stale" });
-        ask.as_object_mut().expect("it is one").extend(holder.map(|holder| ("holder".to_owned(), holder)));
+        let mut ask = json!({ "session": self.payload.session, "rows": "stale", "deadline_ms": self.options.patience_ms });
+        if let Some(holder) = holder {
+            ask["holder"] = holder;
+        }
         let report = match client.ask("decide", &ask) {
             Ok(report) => parse(&report)?,
             // Nothing was read yet, and nothing is relied on.
@@ -296,7 +300,7 @@ pub(super) fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Clie
 /// Whether the daemon will never take it, however often it is told.
 #[must_use]
 pub fn is_final(error: &ClientError) -> bool {
-    matches!(error, ClientError::Refused(refusal) if matches!(refusal.outcome(), "invalid_params" | "too_large"))
+    matches!(error, ClientError::Refused(refusal) if !may_pass(refusal))
 }
 
 pub(super) fn is_word(error: &ClientError, word: &str) -> bool {
