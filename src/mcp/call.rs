@@ -117,7 +117,7 @@ fn stale_check(ask: StaleCheck, client: &mut Client) -> Result<String, Failed> {
 /// Whether what is known of a row is that nothing can be told.
 pub(super) fn is_unknown(row: &Value) -> bool {
     let cause = row["cause"].as_str().unwrap_or_default();
-    row["status"] == "unknown" || Doubt::ALL.iter().any(|doubt| doubt.word() == cause)
+    row["status"] == "unknown" || Doubt::named(cause).is_some()
 }
 
 #[derive(Deserialize)]

@@ -109,6 +109,10 @@ fn hooks_that_reach_nobody_are_found_out() {
     let whole = std::fs::read_to_string(&settings).expect("it is there");
     std::fs::write(&settings, whole.replace("\"Stop\"", "\"Elsewhere\"")).expect("a file");
     wrong("claude-code", "no hook of ours at Stop", "staled install claude-code");
+    // One that was changed by hand is found among those that are as they were.
+    let elsewhere = whole.replacen("hook claude-code", "hook claude-code --socket /nowhere/x 2>/dev/null", 1);
+    std::fs::write(&settings, elsewhere).expect("a file");
+    wrong("claude-code", "did not hear of it", "staled install claude-code");
     std::fs::write(&settings, whole.replacen('{', "{\"disableAllHooks\": true,", 1)).expect("a file");
     wrong("claude-code", "disableAllHooks is true in", "take that out");
     std::fs::write(&settings, "{\n  nothing\n}").expect("a file");

@@ -80,9 +80,12 @@ fn hooks(agent: &Agent, found: &[Own], path: &Path, socket: &Path, asked: &Asked
             format!("hooks in {shown}; whether they reach a daemon is not known without one"),
         );
     }
-    // All of them run the same; the last one is at an event that ends something, and asks for nothing back.
-    let last = found.last().expect("it is not empty");
-    match reaches(agent, last, socket) {
+    // Installed, all of them run the same; changed by hand, each may run something else.
+    let mut tried = BTreeSet::new();
+    let each = found
+        .iter()
+        .filter(|own| tried.insert(own.entry["command"].to_string() + &own.entry["args"].to_string()));
+    match each.map(|own| reaches(agent, own, socket)).find(Result::is_err).unwrap_or(Ok(())) {
         Ok(()) => Finding::well(agent.name, format!("hooks in {shown} reach the daemon{}", agent.unchecked)),
         Err(why) => Finding::wrong(
             agent.name,
